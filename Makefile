@@ -1,0 +1,118 @@
+# Every target sets up what it needs: the virtual environment in .venv, and in it this project (editable)
+# with the extras that the target asks for. A set of extras is installed again only when pyproject.toml or
+# constraints.txt have changed. Whether a virtual environment is active makes no difference.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+# In the environment itself, so that they go when it goes.
+STAMPS := $(VENV)/.stamps
+
+# Which extras of pyproject.toml a set consists of.
+EXTRAS_demo := plot
+EXTRAS_lint := dev
+EXTRAS_test := test
+EXTRAS_full := all,test
+EXTRAS_bench := bench
+EXTRAS_experiments := all,bench
+
+SKLEARN_VERSIONS := 1.6 1.7 1.8 newest
+SKLEARN_TESTS := $(SKLEARN_VERSIONS:%=test-sklearn-%)
+
+# Further arguments for pytest: make test ARGS="-k threads"; which scripts to run: make bench ONLY=inference
+ARGS ?=
+ONLY ?= *
+# Processes for the tests; 0 runs them in one, as a debugger wants it.
+WORKERS ?= 2
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+# Two installations into one environment at a time would spoil it.
+.NOTPARALLEL:
+.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) lint format bench experiments clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+# numba does not notice edits in files that a kernel takes functions from: see tools/numba_cache.py.
+KEYED = NUMBA_CACHE_DIR="$$($(PY) tools/numba_cache.py)" || exit 1; export NUMBA_CACHE_DIR;
+
+demo: $(STAMPS)/demo ## Show the library at work
+	@$(KEYED) $(PY) -m rankhinge.demo
+
+test: $(STAMPS)/test ## Run the tests (without the slow ones) and the examples in docstrings
+	@$(KEYED) $(PY) -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-full: $(STAMPS)/full ## Run all tests, with all optional dependencies
+	@$(KEYED) $(PY) -m pytest -n $(WORKERS) $(ARGS)
+
+test-sklearn: $(SKLEARN_TESTS) ## Run the compatibility tests with each supported scikit-learn
+
+# The warnings of an old scikit-learn about a new SciPy are not ours: -W default.
+$(SKLEARN_TESTS): test-sklearn-%: .venv-sklearn-%/.stamp
+	@echo "scikit-learn $$(.venv-sklearn-$*/bin/python -c 'import sklearn; print(sklearn.__version__)')"
+	@$(subst $(PY),.venv-sklearn-$*/bin/python,$(KEYED)) \
+		.venv-sklearn-$*/bin/python -m pytest -n $(WORKERS) -W default -m sklearn_compat tests $(ARGS)
+
+lint: $(STAMPS)/lint ## Check style, formatting and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(STAMPS)/lint ## Format the code, and mend what can be mended automatically
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(STAMPS)/bench ## Run the benchmarks; results are written beside them
+	@$(KEYED) $(call run_scripts,benchmarks)
+
+experiments: $(STAMPS)/experiments ## Reproduce the papers' tables and figures
+	@$(KEYED) $(call run_scripts,experiments)
+
+clean: ## Remove everything that make has made, environments included
+	rm -rf $(VENV) $(SKLEARN_VERSIONS:%=.venv-sklearn-%) .make build dist
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Scripts whose name begins with an underscore are parts of others.
+define run_scripts
+found=0; for script in $(1)/$(ONLY).py; do \
+	case "$$script" in $(1)/_*) continue;; esac; \
+	[ -e "$$script" ] || continue; \
+	found=1; echo "== $$script"; $(PY) "$$script" $(ARGS); \
+done; \
+[ $$found = 1 ] || { echo "no script matches $(1)/$(ONLY).py" >&2; exit 1; }
+endef
+
+# $(call make_environment,folder)
+define make_environment
+@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] \
+	+ ": make PYTHON=<another>" if sys.version_info < (3, 11) else 0)'
+$(PYTHON) -m venv $(1)
+endef
+
+$(STAMPS)/environment:
+	$(call make_environment,$(VENV))
+	@mkdir -p $(@D)
+	@touch $@
+
+$(STAMPS)/%: pyproject.toml constraints.txt | $(STAMPS)/environment
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS_$*)]'
+	@touch $@
+
+# The other pins stay in place for a given scikit-learn. The newest comes with the newest of everything
+# that pyproject.toml allows: pins could make pip choose an older scikit-learn without a word.
+.venv-sklearn-%/.stamp: pyproject.toml constraints.txt
+	$(call make_environment,$(@D))
+	@grep -v '^scikit-learn==' constraints.txt > $(@D)/constraints.txt
+	$(@D)/bin/python -m pip install --quiet -c $(@D)/constraints.txt -e '.[test]' 'scikit-learn==$*.*'
+	@touch $@
+
+.venv-sklearn-newest/.stamp: pyproject.toml constraints.txt
+	$(call make_environment,$(@D))
+	$(@D)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager -e '.[test]'
+	@touch $@

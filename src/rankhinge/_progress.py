@@ -1,0 +1,147 @@
+"""What an iterative solver shows while it runs: iteration, primal, dual, gap, time.
+
+Written without a library: all it takes is one line of text, rewritten in place on a terminal and
+printed now and then elsewhere, so that a log file stays short.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol
+
+__all__ = ["Progress"]
+
+# Seconds between two displays: as often as the eye can follow, and as often as a log can bear.
+_TERMINAL_INTERVAL = 0.1
+_LOG_INTERVAL = 5.0
+
+
+class _Stream(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
+class Progress:
+    """A line of text on standard error that follows a solver.
+
+    Parameters
+    ----------
+    verbose : int
+        0 shows nothing; 1 shows one line, updated in place on a terminal, and elsewhere a line at
+        the start, one every few seconds and one at the end; 2 or more shows every update.
+    columns : sequence of str
+        The names of the values shown, in this order. The time since the start comes last.
+    stream : file-like, optional
+        Where to write; by default what `sys.stderr` is when the ``with`` block is entered.
+
+    Notes
+    -----
+    A display is no reason to lose a fit: if the stream is closed or broken, nothing more is shown.
+
+    Examples
+    --------
+    >>> import sys
+    >>> with Progress(2, ("iteration", "gap"), stream=sys.stdout) as progress:
+    ...     progress.update(iteration=1, gap=0.5)  # doctest: +ELLIPSIS
+    iteration 1  gap 5.00e-01  time ... s
+    """
+
+    def __init__(
+        self,
+        verbose: int,
+        columns: Sequence[str] = ("iteration", "primal", "dual", "gap"),
+        *,
+        stream: _Stream | None = None,
+    ) -> None:
+        self._verbose = int(verbose)
+        self._columns = tuple(columns)
+        self._destination = stream
+        # Open within the ``with`` block only; None: show nothing.
+        self._stream: _Stream | None = None
+        self._rewrites = False
+        self._interval = _LOG_INTERVAL
+        self._began = self._last_shown = time.monotonic()
+        # The latest update if it has not been shown, and the length of the line that stands.
+        self._waiting: dict[str, float] | None = None
+        self._n_shown = 0
+        self._n_standing = 0
+
+    def __enter__(self) -> Progress:
+        self._began = self._last_shown = time.monotonic()
+        self._waiting, self._n_shown, self._n_standing = None, 0, 0
+        if self._verbose > 0:
+            self._stream = sys.stderr if self._destination is None else self._destination
+        self._rewrites = self._verbose == 1 and _is_terminal(self._stream)
+        self._interval = _TERMINAL_INTERVAL if self._rewrites else _LOG_INTERVAL
+        if self._verbose > 1:
+            self._interval = 0.0
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._waiting is not None:
+            self._show(self._waiting)
+        if self._n_standing:
+            self._write("\n")
+        self._stream = None
+
+    def update(self, **values: float) -> None:
+        """Show these values, by the names of the columns, unless the last were shown just now.
+
+        Names that are no column are ignored, and columns without a value left out. The last
+        update is always shown, at the latest when the ``with`` block is left.
+        """
+        if self._stream is None:
+            return
+        self._waiting = values
+        if self._n_shown == 0 or time.monotonic() - self._last_shown >= self._interval:
+            self._show(values)
+
+    def _show(self, values: dict[str, float]) -> None:
+        now = time.monotonic()
+        fields = [_field(name, values[name]) for name in self._columns if name in values]
+        fields.append(f"time {now - self._began:.1f} s")
+        line = "  ".join(fields)
+        if self._rewrites:
+            # A line that wraps cannot be rewritten: keep it within the window.
+            line = line[: shutil.get_terminal_size().columns - 1]
+            self._write("\r" + line.ljust(self._n_standing))
+            self._n_standing = len(line)
+        else:
+            self._write(line + "\n")
+        self._waiting = None
+        self._last_shown = now
+        self._n_shown += 1
+
+    def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError, AttributeError):
+            # Closed, broken pipe, or not a stream at all.
+            self._stream = None
+
+
+def _is_terminal(stream: _Stream | None) -> bool:
+    try:
+        return bool(stream.isatty())  # type: ignore[union-attr]
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _field(name: str, value: float) -> str:
+    if name == "gap":
+        return f"{name} {value:.2e}"
+    # `%g` shows whole numbers, counts and iterations, as such.
+    return f"{name} {value:.7g}"

@@ -1,0 +1,73 @@
+"""Checks at the edge: what enters the house is looked at once, here, and errors name the offending value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["check_offsets", "check_relevant", "check_scores", "describe_bad_score"]
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def check_scores(scores: ArrayLike) -> NDArray[Any]:
+    """Scores as a read-only, contiguous, aligned vector of float32 or float64; no copy if they are one.
+
+    Whether they are finite is found out by the first pass that reads them.
+    """
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise ValueError(f"scores must be one-dimensional, got shape {array.shape}")
+    if array.dtype not in _FLOATS:
+        if array.dtype.kind not in "iufb":
+            raise ValueError(f"scores must be numbers, got dtype {array.dtype}")
+        array = array.astype(np.float64)
+    return _read_only(array)
+
+
+def check_relevant(relevant: ArrayLike, n_samples: int) -> NDArray[np.bool_]:
+    """Relevance as a read-only vector of bool; numbers must be 0 or 1."""
+    array = np.asarray(relevant)
+    if array.shape != (n_samples,):
+        raise ValueError(f"relevant has shape {array.shape}, scores have shape ({n_samples},)")
+    if array.dtype != np.bool_:
+        if array.dtype.kind not in "iuf":
+            raise ValueError(f"relevant must be bool or 0/1, got dtype {array.dtype}")
+        as_bool = array == 1
+        wrong = np.flatnonzero(~as_bool & (array != 0))
+        if wrong.size:
+            raise ValueError(f"relevant[{wrong[0]}] is {array[wrong[0]]}: it must be 0 or 1")
+        array = as_bool
+    return _read_only(array)
+
+
+def check_offsets(offsets: ArrayLike, n_samples: int) -> NDArray[np.int64]:
+    """Offsets ``0 = o_0 ≤ o_1 ≤ … ≤ o_Q = n_samples`` of consecutive lists."""
+    array = np.asarray(offsets)
+    if array.ndim != 1 or array.size < 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"offsets must be a vector of integers, got shape {array.shape}, dtype {array.dtype}")
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if array[0] != 0 or array[-1] != n_samples:
+        raise ValueError(f"offsets run from {array[0]} to {array[-1]}, but must run from 0 to {n_samples}")
+    falls = np.flatnonzero(np.diff(array) < 0)
+    if falls.size:
+        place = int(falls[0])
+        raise ValueError(f"offsets[{place + 1}] = {array[place + 1]} is less than offsets[{place}] = {array[place]}")
+    return array
+
+
+def describe_bad_score(scores: NDArray[Any], place: int) -> str:
+    """The message for a score that no ranking can use."""
+    value = scores[place]
+    problem = "its differences to other scores would overflow" if np.isfinite(value) else "scores must be finite"
+    return f"scores[{place}] is {value}: {problem}"
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view with one set of flags, whatever the input's: the kernels are compiled once, not once a flag."""
+    flags = array.flags
+    view = array.view() if flags.c_contiguous and flags.aligned else np.require(array, requirements=["C", "A"])
+    view.flags.writeable = False
+    return view

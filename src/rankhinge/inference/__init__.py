@@ -1,0 +1,12 @@
+"""The most violating ranking: the one routine that all training calls."""
+
+from rankhinge.inference.api import most_violating_ranking, most_violating_rankings, structured_hinge
+from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRankings
+
+__all__ = [
+    "MostViolatingRanking",
+    "MostViolatingRankings",
+    "most_violating_ranking",
+    "most_violating_rankings",
+    "structured_hinge",
+]

@@ -1,0 +1,273 @@
+"""Losses as compiled callbacks: the one thing in the kernels that depends on the loss.
+
+A kernel that took a jitted step as its argument would be compiled anew for every loss and never come from the
+disk cache. So each family of losses is compiled into three small C functions, and the kernels, compiled once
+for all losses, call them by address:
+
+``half_scale(P, N, table)``
+    The factor ``P N / 2`` times the family's normaliser: the search maximises ``f_j P N / 2``, whose differences
+    ``(p_i - n_j) + half_scale · step`` need no division by ``P N``.
+``best_rank(j, score, low, high, positives, P, N, half_scale, table)``
+    The largest maximiser of f_j over the ranks ``low … high``. The scan, with the step inlined, is inside: a call
+    by address costs nothing beside it.
+``loss(counts_above, P, N, table)``
+    Δ from the counts, without cancellation.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import carray, cfunc, njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from rankhinge.losses import CustomLoss, RankingLoss
+
+_I, _F, _FLOATS, _INTS = types.int64, types.float64, types.CPointer(types.float64), types.CPointer(types.int64)
+_HALF_SCALE = _F(_I, _I, _FLOATS)
+_BEST_RANK = _I(_I, _F, _I, _I, _FLOATS, _I, _I, _F, _FLOATS)
+_LOSS = _F(_INTS, _I, _I, _FLOATS)
+_LLVM = {
+    _I: ir.IntType(64),
+    _F: ir.DoubleType(),
+    _FLOATS: ir.DoubleType().as_pointer(),
+    _INTS: ir.IntType(64).as_pointer(),
+}
+
+
+class CompiledLoss(NamedTuple):
+    """Addresses of a loss's callbacks and the table they read, as the kernels take them."""
+
+    addresses: NDArray[np.int64]
+    table: NDArray[np.float64]
+
+
+def compile_loss(loss: RankingLoss, n_samples: int) -> CompiledLoss:
+    """Callbacks for `loss` on lists of at most `n_samples` samples."""
+    loss.require_suitable(n_samples)
+    return CompiledLoss(_addresses(loss), loss.table(n_samples + 1))
+
+
+def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
+    if isinstance(loss, CustomLoss):
+        # Kept on the loss: as long as it lives, so does its code.
+        if not hasattr(loss, "_compiled"):
+            loss._compiled = _pack(_custom_callbacks(loss))  # type: ignore[attr-defined]
+        return loss._compiled[1]  # type: ignore[attr-defined, no-any-return]
+    return _family(loss.family)[1]
+
+
+@lru_cache(maxsize=None)
+def _family(family: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    return _pack(_FAMILIES[family]())
+
+
+def _pack(callbacks: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    return callbacks, np.array([callback.address for callback in callbacks], dtype=np.int64)
+
+
+def _ap_callbacks() -> tuple[Any, ...]:
+    @cfunc(_HALF_SCALE, cache=True)
+    def half_scale(n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        return 0.5 * n_negatives
+
+    @cfunc(_BEST_RANK, cache=True)
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+        p = carray(positives, n_positives)
+        value, best_value, best = 0.0, 0.0, low
+        for i in range(low, high):
+            place = float(i + j)
+            value += (p[i - 1] - score) - half_scale * i / (place * (place - 1.0))
+            if value >= best_value:
+                best_value, best = value, i + 1
+        return best
+
+    @cfunc(_LOSS, cache=True)
+    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        a = carray(counts_above, n_positives)
+        total = 0.0
+        for i in range(n_positives):
+            total += a[i] / (i + 1.0 + a[i])
+        return total / n_positives
+
+    return half_scale, best_rank, loss
+
+
+def _discount_callbacks() -> tuple[Any, ...]:
+    @cfunc(_HALF_SCALE, cache=True)
+    def half_scale(n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        discount = carray(table, n_positives + 1)
+        total = 0.0
+        for i in range(1, n_positives + 1):
+            total += discount[i]
+        return 0.5 * n_positives * n_negatives / total
+
+    @cfunc(_BEST_RANK, cache=True)
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+        p = carray(positives, n_positives)
+        discount = carray(table, n_positives + n_negatives + 1)
+        value, best_value, best = 0.0, 0.0, low
+        for i in range(low, high):
+            value += (p[i - 1] - score) + half_scale * (discount[i + j] - discount[i + j - 1])
+            if value >= best_value:
+                best_value, best = value, i + 1
+        return best
+
+    @cfunc(_LOSS, cache=True)
+    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        a = carray(counts_above, n_positives)
+        discount = carray(table, n_positives + n_negatives + 1)
+        lost, total = 0.0, 0.0
+        for i in range(n_positives):
+            lost += discount[i + 1] - discount[i + 1 + a[i]]
+            total += discount[i + 1]
+        return lost / total
+
+    return half_scale, best_rank, loss
+
+
+def _pairs_half_scale() -> Any:
+    @cfunc(_HALF_SCALE, cache=True)
+    def half_scale(n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        return 0.5 * n_positives * n_negatives
+
+    return half_scale
+
+
+def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
+    @cfunc(_BEST_RANK, cache=True)
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+        p = carray(positives, n_positives)
+        value, best_value, best = 0.0, 0.0, low
+        first_step = -half_scale / (float(j) * (j + 1.0))
+        for i in range(low, high):
+            value += p[i - 1] - score
+            if i == 1:
+                value += first_step
+            if value >= best_value:
+                best_value, best = value, i + 1
+        return best
+
+    @cfunc(_LOSS, cache=True)
+    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        above_first = carray(counts_above, n_positives)[0]
+        return above_first / (1.0 + above_first)
+
+    return _pairs_half_scale(), best_rank, loss
+
+
+def _auc_callbacks() -> tuple[Any, ...]:
+    @cfunc(_BEST_RANK, cache=True)
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+        p = carray(positives, n_positives)
+        value, best_value, best = 0.0, 0.0, low
+        for i in range(low, high):
+            value += (p[i - 1] - score) - 0.5
+            if value >= best_value:
+                best_value, best = value, i + 1
+        return best
+
+    @cfunc(_LOSS, cache=True)
+    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        a = carray(counts_above, n_positives)
+        total = 0.0
+        for i in range(n_positives):
+            total += a[i]
+        return total / n_positives / n_negatives
+
+    return _pairs_half_scale(), best_rank, loss
+
+
+def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
+    step = njit(custom.step_function)
+
+    @cfunc(_BEST_RANK)
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+        p = carray(positives, n_positives)
+        value, best_value, best = 0.0, 0.0, low
+        for i in range(low, high):
+            value += (p[i - 1] - score) + half_scale * step(j, i, n_positives, n_negatives)
+            if value >= best_value:
+                best_value, best = value, i + 1
+        return best
+
+    return _pairs_half_scale(), best_rank, _custom_loss(custom, step)
+
+
+def _custom_loss(custom: CustomLoss, step: Any) -> Any:
+    if custom.partial_sum is None:
+
+        @cfunc(_LOSS)
+        def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+            a = carray(counts_above, n_positives)
+            total = 0.0
+            for i in range(n_positives):
+                for j in range(a[i]):
+                    total -= step(j + 1, i + 1, n_positives, n_negatives)
+            return total
+
+        return loss
+    partial_sum = njit(custom.partial_sum)
+
+    @cfunc(_LOSS)
+    def loss_by_partial_sums(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        a = carray(counts_above, n_positives)
+        total, j = 0.0, 0
+        for i in range(n_positives):
+            # Negatives a_{i-1} + 1 … a_i stand directly before positive i, above it and all that follow.
+            while j < a[i]:
+                j += 1
+                whole = partial_sum(j, n_positives + 1, n_positives, n_negatives)
+                total -= whole - partial_sum(j, i + 1, n_positives, n_negatives)
+        return total
+
+    return loss_by_partial_sums
+
+
+_FAMILIES = {
+    "ap": _ap_callbacks,
+    "discount": _discount_callbacks,
+    "rr": _reciprocal_rank_callbacks,
+    "auc": _auc_callbacks,
+}
+
+
+def _caller(signature: Any) -> Any:
+    """An intrinsic ``call(address, *arguments)``; pointer arguments are given as integer addresses."""
+    plain = [_I if kind in (_FLOATS, _INTS) else kind for kind in signature.args]
+
+    def codegen(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        kinds = [_LLVM[kind] for kind in signature.args]
+        function_type = ir.FunctionType(_LLVM[signature.return_type], kinds)
+        function = builder.inttoptr(arguments[0], function_type.as_pointer())
+        values = [
+            builder.inttoptr(value, kind) if kind.is_pointer else value
+            for value, kind in zip(arguments[1:], kinds, strict=True)
+        ]
+        return builder.call(function, values)
+
+    return signature.return_type(_I, *plain), codegen
+
+
+@intrinsic
+def call_half_scale(typingctx, address, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    """``half_scale`` at an address."""
+    return _caller(_HALF_SCALE)
+
+
+@intrinsic
+def call_best_rank(  # type: ignore[no-untyped-def]
+    typingctx, address, j, score, low, high, positives, n_positives, n_negatives, half_scale, table
+):
+    """``best_rank`` at an address."""
+    return _caller(_BEST_RANK)
+
+
+@intrinsic
+def call_loss(typingctx, address, counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    """``loss`` at an address."""
+    return _caller(_LOSS)

@@ -1,0 +1,46 @@
+"""From the ranks of the negatives to the positives' coefficients, the loss and J."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rankhinge.inference.callbacks import call_loss
+
+
+@njit(cache=True, nogil=True)
+def counts_above(rank_counts):
+    """``a_i``, the negatives above positive i, from the number of negatives at each rank (``rank_counts[r]``)."""
+    n_positives = rank_counts.size - 2
+    above = np.empty(n_positives, np.int64)
+    total = 0
+    for i in range(n_positives):
+        total += rank_counts[i + 1]
+        above[i] = total
+    return above
+
+
+@njit(cache=True, nogil=True)
+def finish(query, positive_index, rank_counts, centre, coefficients):
+    """Write ``u = -2 a_i / (P N)`` for the positives, tied ones their mean.
+
+    Returns Δ and the positives' part of ``Σ u (s - centre)``.
+    """
+    positives = query.positives
+    n_positives = positives.size
+    above = counts_above(rank_counts)
+    loss = call_loss(query.addresses[2], above.ctypes.data, n_positives, query.n_negatives, query.table.ctypes.data)
+    unit = 2.0 / n_positives / query.n_negatives
+    total = 0.0
+    k = 0
+    while k < n_positives:
+        end, count = k, 0
+        while end < n_positives and positives[end] == positives[k]:
+            count += above[end]
+            end += 1
+        u = -unit * (count / (end - k))
+        total += u * (positives[k] - centre) * (end - k)
+        for place in range(k, end):
+            coefficients[positive_index[place]] = u
+        k = end
+    return loss, total

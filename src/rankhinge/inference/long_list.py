@@ -1,0 +1,268 @@
+"""Inference on one long list: few passes, shared by the threads, and as few negatives as possible looked at twice.
+
+A sample of the negatives, ranked as if it were all of them, tells roughly where the ranks change. Then one of two ways:
+
+*Collect.* If few negatives lie above the score where the last rank begins, one pass copies those out. That
+all others have rank P + 1, and u = 0, is not taken from the sample: the rank of the first of them is computed.
+
+*Count.* Else one pass counts the negatives in buckets, the ranks at the edges settle most of these, and a second
+pass writes u and copies out the rest.
+
+What was copied out is settled as a group like any other. Both ways are exact whatever the sample looked like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rankhinge import _threads
+from rankhinge.inference.buckets import make_grid
+from rankhinge.inference.callbacks import CompiledLoss
+from rankhinge.inference.finish import finish
+from rankhinge.inference.partition import sort_descending
+from rankhinge.inference.passes import CHUNK, collect, count, first_bad, write
+from rankhinge.inference.query import best_rank, make_query
+from rankhinge.inference.settle import START, STOP, one_group, settle, settle_buckets
+
+LONG = 1 << 17
+_SAMPLE = 1 << 13
+_FEW = 1 / 24
+_LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 19
+_SHARES = 16
+
+
+class BadScore(ValueError):
+    """A score that is not usable; `place` is its index."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+class Outcome(NamedTuple):
+    """What inference returns beside the coefficients."""
+
+    value: float
+    loss: float
+    n_steps: int
+
+
+def stretches(size: int) -> list[slice]:
+    """Cut a list into one stretch a thread, each beginning with a chunk."""
+    n_chunks = -(-size // CHUNK)
+    n_parts = max(1, min(_threads.n_threads(), n_chunks))
+    bounds = [CHUNK * (n_chunks * part // n_parts) for part in range(n_parts)] + [size]
+    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def on_stretches(work: Callable[[int, slice], Any], parts: list[slice]) -> list[Any]:
+    """``work(number, stretch)`` for each, on the threads, results in order."""
+    return _threads.run([partial(work, n, part) for n, part in enumerate(parts)])
+
+
+def raise_if_bad(places: list[int], parts: list[slice]) -> None:
+    """Raise `BadScore` for the first stretch that reports one."""
+    for place, part in zip(places, parts, strict=True):
+        if place >= 0:
+            raise BadScore(part.start + place)
+
+
+@njit(cache=True, nogil=True)
+def _sample_bounds(query, sample):
+    """Where the ranks of a descending sample of the negatives begin to exceed 1 and to be P + 1.
+
+    The k-th of m sampled negatives stands in for negative ``k N / m`` of the list.
+    """
+    size, n_ranks = sample.size, query.positives.size + 1
+    bounds = np.empty(2, np.int64)
+    for which in range(2):
+        low, high = 0, size
+        while low < high:
+            middle = (low + high) // 2
+            j = 1 + int((middle + 0.5) * query.n_negatives / size)
+            rank = best_rank(query, j, sample[middle], 1, n_ranks)
+            if rank == n_ranks if which == 1 else rank > 1:
+                high = middle
+            else:
+                low = middle + 1
+        bounds[which] = low
+    return bounds[0], bounds[1]
+
+
+class _LongList:
+    """One list's scores, its sorted positives, and what has been found out so far."""
+
+    def __init__(self, scores: NDArray[Any], relevant: NDArray[np.bool_], compiled: CompiledLoss) -> None:
+        self.scores, self.relevant = scores, relevant
+        self.parts = stretches(scores.size)
+        self.positive_index = np.flatnonzero(relevant)
+        positives = scores[self.positive_index].astype(np.float64)
+        bad = first_bad(positives)
+        if bad >= 0:
+            raise BadScore(int(self.positive_index[bad]))
+        sort_descending(positives, self.positive_index)
+        self.query = make_query(compiled.addresses, compiled.table, positives, scores.size - positives.size)
+        self.centre = float(positives[positives.size // 2])
+        self.rank_counts = np.zeros(positives.size + 2, np.int64)
+        self.sample = self._draw_sample()
+        self.n_steps = 0
+
+    def _draw_sample(self) -> NDArray[np.float64]:
+        stride = self.scores.size // _SAMPLE
+        sample = self.scores[::stride][~self.relevant[::stride]].astype(np.float64)
+        if sample.size == 0:
+            # Nearly all are positive: then the negatives themselves are a small enough sample.
+            sample = self.scores[~self.relevant].astype(np.float64)
+        sample = sample[np.abs(sample) <= np.finfo(np.float64).max]
+        sample.sort()
+        return sample[::-1].copy()
+
+    def above_cut(self) -> float | None:
+        """A score that few negatives reach and below which, by the sample, all have the last rank; or None."""
+        if self.sample.size == 0:
+            return None
+        _, last = _sample_bounds(self.query, self.sample)
+        place = last + int(3 * np.sqrt(last)) + 3
+        return float(self.sample[place]) if place < _FEW * self.sample.size else None
+
+    def collect(self, cut: float, coefficients: NDArray[Any]) -> float | None:
+        """The first way; None if the sample was misleading, and nothing has been settled."""
+        room = int(2 * _FEW * self.scores.size / len(self.parts)) + 2 * CHUNK
+        values = [np.empty(room) for _ in self.parts]
+        index = [np.empty(room, np.int64) for _ in self.parts]
+
+        def work(n: int, part: slice) -> tuple[int, int]:
+            return collect(self.scores[part], self.relevant[part], part.start, cut, values[n], index[n])
+
+        sizes, bad = zip(*on_stretches(work, self.parts), strict=True)
+        raise_if_bad(bad, self.parts)
+        query = self.query
+        n_above, n_ranks = sum(sizes), query.positives.size + 1
+        if min(sizes) < 0:
+            return None
+        if n_above < query.n_negatives:
+            self.n_steps += n_ranks - 1
+            if _rank_of(query, n_above + 1, cut) < n_ranks:
+                return None
+        self.rank_counts[n_ranks] += query.n_negatives - n_above
+        above = np.concatenate([part[:size] for part, size in zip(values, sizes, strict=True)])
+        places = np.concatenate([part[:size] for part, size in zip(index, sizes, strict=True)])
+        groups = one_group(n_above, query.positives.size)[: min(n_above, 1)]
+        return self._settle(above, places, groups, coefficients)
+
+    def count(self, coefficients: NDArray[Any]) -> float:
+        """The second way."""
+        scores, query, parts = self.scores, self.query, self.parts
+        grid = make_grid(*self._range(), self._n_buckets())
+        buckets = np.empty(scores.size, np.uint32)
+        counts = np.zeros((len(parts), grid.size + 1), np.int32)
+
+        def count_part(n: int, part: slice) -> int:
+            return count(scores[part], self.relevant[part], grid, buckets[part], counts[n])
+
+        raise_if_bad(on_stretches(count_part, parts), parts)
+        table = np.zeros(grid.size + 1)
+        n_ranks = query.positives.size + 1
+        groups, steps = settle_buckets(query, grid, counts.sum(axis=0), 0, 1, n_ranks, self.rank_counts, table)
+        self.n_steps += steps
+        unsettled = counts[:, np.flatnonzero(table < 0)]
+        # Each thread's share of a group begins where the shares of those before it end: the order of the list.
+        following = groups[:, START] + np.cumsum(unsettled, axis=0) - unsettled
+        n_left = int(groups[-1, STOP]) if len(groups) else 0
+        values, index = np.empty(n_left), np.empty(n_left, np.int64)
+        sums = np.empty(-(-scores.size // CHUNK))
+
+        def write_part(n: int, part: slice) -> None:
+            write(
+                scores[part],
+                buckets[part],
+                part.start,
+                table,
+                following[n],
+                values,
+                index,
+                self.centre,
+                coefficients[part],
+                sums[part.start // CHUNK :],
+            )
+
+        on_stretches(write_part, parts)
+        return float(sums.sum()) + self._settle(values, index, groups, coefficients)
+
+    def _range(self) -> tuple[float, float]:
+        """Scores between which the buckets lie; what falls outside is settled later, so this may be rough."""
+        sample = self.sample
+        if sample.size == 0:
+            return 0.0, 0.0
+        first, last = _sample_bounds(self.query, sample)
+        top = max(0, first - int(3 * np.sqrt(first)) - 3)
+        bottom = min(sample.size - 1, last + int(3 * np.sqrt(sample.size - last)) + 3)
+        lowest, highest = float(sample[bottom]), float(sample[top])
+        margin = (bottom - top) // 100
+        inner_low, inner_high = float(sample[bottom - margin]), float(sample[top + margin])
+        # Heavy tails would leave the bulk in a few buckets: then the buckets are for the bulk alone.
+        if highest - lowest > 8 * (inner_high - inner_low) > 0:
+            return inner_low, inner_high
+        return lowest, highest
+
+    def _n_buckets(self) -> int:
+        return min(max(_LEAST_BUCKETS, 32 * self.query.positives.size), _MOST_BUCKETS)
+
+    def _settle(
+        self,
+        values: NDArray[np.float64],
+        index: NDArray[np.int64],
+        groups: NDArray[np.int64],
+        coefficients: NDArray[Any],
+    ) -> float:
+        """Settle all groups: in shares that do not depend on the number of threads, added up in order."""
+        n_groups = len(groups)
+        bounds = [n_groups * share // _SHARES for share in range(_SHARES + 1)] if n_groups > _SHARES else [0, n_groups]
+        rank_counts = np.zeros((len(bounds) - 1, self.rank_counts.size), np.int64)
+
+        def work(share: int) -> tuple[float, int]:
+            mine = groups[bounds[share] : bounds[share + 1]]
+            a, b = mine[0, START], mine[-1, STOP]
+            mine[:, [START, STOP]] -= a
+            return settle(
+                self.query, values[a:b], index[a:b], mine, len(mine), self.centre, coefficients, rank_counts[share]
+            )
+
+        if n_groups == 0:
+            return 0.0
+        totals, steps = zip(*_threads.run([partial(work, n) for n in range(len(bounds) - 1)]), strict=True)
+        self.rank_counts += rank_counts.sum(axis=0)
+        self.n_steps += sum(steps)
+        return float(sum(totals))
+
+
+@njit(cache=True, nogil=True)
+def _rank_of(query, j, score):
+    return best_rank(query, j, score, 1, query.positives.size + 1)
+
+
+def infer_long(
+    scores: NDArray[Any], relevant: NDArray[np.bool_], compiled: CompiledLoss
+) -> tuple[NDArray[Any], Outcome, NDArray[np.int64]]:
+    """The most violating ranking of one long list with positives and negatives: u, (J, Δ, steps), rank counts.
+
+    Raises `BadScore`.
+    """
+    task = _LongList(scores, relevant, compiled)
+    cut = task.above_cut()
+    total = None
+    if cut is not None:
+        # Fresh zeros cost nothing until they are touched, and few of them will be.
+        coefficients = np.zeros_like(scores)
+        total = task.collect(cut, coefficients)
+    if total is None:
+        coefficients = np.empty_like(scores)
+        total = task.count(coefficients)
+    loss, positive_total = finish(task.query, task.positive_index, task.rank_counts, task.centre, coefficients)
+    return coefficients, Outcome(loss + (total + positive_total), loss, task.n_steps), task.rank_counts

@@ -1,0 +1,122 @@
+"""The passes over a whole list: what must look at every sample, and does little else.
+
+Each works on a stretch of the list so that threads can share it. They go by chunks of a fixed size, small enough to
+stay in the cache between two loops over one; sums are kept by chunk, whoever computes them, so that the result has
+the same bits with any number of threads. Stretches are sliced first: an index that may be negative, as Python
+allows, would keep the loops from being vectorised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rankhinge.inference.buckets import bucket_of
+
+# Differences of scores, and sums of a list's worth of them, must not overflow.
+LARGEST_SCORE = 1e300
+CHUNK = 1 << 14
+
+
+@njit(cache=True, nogil=True)
+def first_bad(scores):
+    """The first place with a NaN, infinite or too large score, or -1."""
+    bad = False
+    for k in range(scores.size):
+        bad |= not (abs(scores[k]) <= LARGEST_SCORE)
+    if bad:
+        for k in range(scores.size):
+            if not (abs(scores[k]) <= LARGEST_SCORE):
+                return k
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def extent(scores, relevant):
+    """Least and greatest score of the negatives; there must be one."""
+    first = 0
+    while relevant[first]:
+        first += 1
+    filler = np.float64(scores[first])
+    # Four lanes: a single running minimum would wait for itself at every sample.
+    low0 = low1 = low2 = low3 = filler
+    high0 = high1 = high2 = high3 = filler
+    for quarter in range(scores.size // 4):
+        k = 4 * quarter
+        s0 = filler if relevant[k] else np.float64(scores[k])
+        s1 = filler if relevant[k + 1] else np.float64(scores[k + 1])
+        s2 = filler if relevant[k + 2] else np.float64(scores[k + 2])
+        s3 = filler if relevant[k + 3] else np.float64(scores[k + 3])
+        low0, high0 = s0 if s0 < low0 else low0, s0 if s0 > high0 else high0
+        low1, high1 = s1 if s1 < low1 else low1, s1 if s1 > high1 else high1
+        low2, high2 = s2 if s2 < low2 else low2, s2 if s2 > high2 else high2
+        low3, high3 = s3 if s3 < low3 else low3, s3 if s3 > high3 else high3
+    for k in range(scores.size // 4 * 4, scores.size):
+        s0 = filler if relevant[k] else np.float64(scores[k])
+        low0, high0 = s0 if s0 < low0 else low0, s0 if s0 > high0 else high0
+    return min(min(low0, low1), min(low2, low3)), max(max(high0, high1), max(high2, high3))
+
+
+@njit(cache=True, nogil=True)
+def count(scores, relevant, grid, buckets, counts):
+    """Count the samples in each bucket (positives: one beyond the last) and keep each sample's bucket.
+
+    Returns the first place with a bad score, or -1.
+    """
+    for start in range(0, scores.size, CHUNK):
+        part = scores[start : start + CHUNK]
+        bad = first_bad(part)
+        if bad >= 0:
+            return start + bad
+        part_relevant, part_buckets = relevant[start : start + CHUNK], buckets[start : start + CHUNK]
+        for k in range(part.size):
+            bucket = np.uint32(grid.size) if part_relevant[k] else bucket_of(grid, np.float64(part[k]))
+            part_buckets[k] = bucket
+            counts[bucket] += 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def write(scores, buckets, offset, table, following, values, index, centre, coefficients, sums):
+    """Write u of the settled buckets; move the samples of unsettled ones, in order, to ``following[g]`` on.
+
+    ``sums[c]`` becomes the part of ``Σ u (s - centre)`` of chunk c. `index` counts from `offset`.
+    """
+    for start in range(0, scores.size, CHUNK):
+        part, part_buckets = scores[start : start + CHUNK], buckets[start : start + CHUNK]
+        part_coefficients = coefficients[start : start + CHUNK]
+        total = 0.0
+        for k in range(part.size):
+            u = table[part_buckets[k]]
+            score = np.float64(part[k])
+            if u >= 0.0:
+                part_coefficients[k] = u
+                total += u * (score - centre)
+            else:
+                group = np.uint32(-1.0 - u)
+                place = following[group]
+                following[group] = place + 1
+                values[place], index[place] = score, offset + start + k
+        sums[start // CHUNK] = total
+
+
+@njit(cache=True, nogil=True)
+def collect(scores, relevant, offset, cut, values, index):
+    """Copy the negatives that score at least `cut`; `index` counts from `offset`.
+
+    Returns how many there are (-1: more than there is room for) and the first place with a bad score, or -1.
+    """
+    size = 0
+    for start in range(0, scores.size, CHUNK):
+        part, part_relevant = scores[start : start + CHUNK], relevant[start : start + CHUNK]
+        bad = first_bad(part)
+        if bad >= 0:
+            return size, start + bad
+        if size + part.size > values.size:
+            return -1, -1
+        for k in range(part.size):
+            score = np.float64(part[k])
+            if score >= cut and not part_relevant[k]:
+                values[size], index[size] = score, offset + start + k
+                size += 1
+    return size, -1

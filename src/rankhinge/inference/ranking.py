@@ -1,0 +1,116 @@
+"""What inference returns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MostViolatingRanking", "MostViolatingRankings"]
+
+
+class MostViolatingRanking:
+    """The ranking R that maximises ``Δ(R) + u(R)·s`` for one list.
+
+    Attributes
+    ----------
+    value : float
+        ``J(s) = loss + coefficients @ scores``, in float64.
+    loss : float
+        Δ of the ranking.
+    coefficients : ndarray of shape (n,)
+        u, aligned with the scores and of their dtype; samples with equal scores share their mean. Σu = 0.
+    n_steps : int
+        How many steps of the loss were evaluated to find the ranking.
+
+    Notes
+    -----
+    `interleaving_ranks` and `order` are computed when first asked for, from the scores that were passed in: do not
+    change those in place before.
+    """
+
+    def __init__(
+        self,
+        value: float,
+        loss: float,
+        coefficients: NDArray[Any],
+        n_steps: int,
+        scores: NDArray[Any],
+        relevant: NDArray[np.bool_],
+        rank_counts: NDArray[np.int64] | None,
+    ) -> None:
+        self.value = value
+        self.loss = loss
+        self.coefficients = coefficients
+        self.n_steps = n_steps
+        self._scores, self._relevant, self._rank_counts = scores, relevant, rank_counts
+
+    @cached_property
+    def interleaving_ranks(self) -> NDArray[np.int64]:
+        """``r_j`` of each negative, in the order of the input: it stands directly before the r_j-th best positive.
+
+        Counted from 1; P + 1 means after all positives. Ties are broken by index.
+        """
+        ranks = np.empty(self._sorted_negatives.size, np.int64)
+        place_in_input = np.cumsum(~self._relevant) - 1
+        ranks[place_in_input[self._sorted_negatives]] = self._sorted_ranks
+        return ranks
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Indices of all samples, best first."""
+        negatives, ranks = self._sorted_negatives, self._sorted_ranks
+        positives = _best_first(self._scores, np.flatnonzero(self._relevant))
+        order = np.empty(self._scores.size, np.int64)
+        is_negative = np.zeros(order.size, np.bool_)
+        is_negative[np.arange(negatives.size) + ranks - 1] = True
+        order[is_negative], order[~is_negative] = negatives, positives
+        return order
+
+    @cached_property
+    def _sorted_negatives(self) -> NDArray[np.int64]:
+        return _best_first(self._scores, np.flatnonzero(~self._relevant))
+
+    @property
+    def _sorted_ranks(self) -> NDArray[np.int64]:
+        if self._rank_counts is None:
+            raise AttributeError("the zero-one loss decomposes over samples: there is no ranking to tell")
+        return np.repeat(np.arange(self._rank_counts.size), self._rank_counts)
+
+    def __repr__(self) -> str:
+        return f"MostViolatingRanking(value={self.value:.6g}, loss={self.loss:.6g}, n={self.coefficients.size})"
+
+
+class MostViolatingRankings:
+    """The most violating rankings of many lists.
+
+    Attributes
+    ----------
+    values, losses : ndarray of shape (n_lists,)
+        J and Δ of each list; 0 where it is not usable.
+    coefficients : ndarray of shape (n,)
+        u of all lists, aligned with the scores; 0 in lists that are not usable.
+    usable : ndarray of shape (n_lists,), bool
+        Whether the list has both a positive and a negative.
+    """
+
+    def __init__(
+        self,
+        values: NDArray[np.float64],
+        losses: NDArray[np.float64],
+        coefficients: NDArray[Any],
+        usable: NDArray[np.bool_],
+    ) -> None:
+        self.values = values
+        self.losses = losses
+        self.coefficients = coefficients
+        self.usable = usable
+
+    def __repr__(self) -> str:
+        return f"MostViolatingRankings({self.usable.sum()} of {self.usable.size} lists usable)"
+
+
+def _best_first(scores: NDArray[Any], index: NDArray[np.int64]) -> NDArray[np.int64]:
+    return index[np.argsort(-scores[index], kind="stable")]

@@ -1,0 +1,83 @@
+"""The methods that sort the negatives first: "greedy" and "search", and "select", which sorts only some of them."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from rankhinge.inference.partition import select as select_block
+from rankhinge.inference.query import best_rank
+
+
+@njit(cache=True, nogil=True)
+def greedy_ranks(query, values, ranks):
+    """Try every rank for every negative (Yue et al. 2007; Chakrabarti et al. 2008): O(P N) steps.
+
+    `values` must be sorted descending. Returns the number of steps evaluated.
+    """
+    n_ranks = query.positives.size + 1
+    for k in range(values.size):
+        ranks[k] = best_rank(query, k + 1, values[k], 1, n_ranks)
+    return values.size * (n_ranks - 1)
+
+
+@njit(cache=True, nogil=True)
+def _search_rank(query, j, score):
+    """The best rank of one negative for the AP loss (003, Algorithm 2).
+
+    On ranks 1 … min(P + 1, j + 1) f_j is concave: the sign of its difference is bisected for the last rank worth
+    moving to. Beyond, all ranks are tried. Returns the rank and the number of steps evaluated.
+    """
+    positives = query.positives
+    concave_end = min(positives.size + 1, j + 1)
+    low, high = 1, concave_end
+    n_steps = 0
+    while low < high:
+        i = (low + high) // 2
+        place = float(i + j)
+        n_steps += 1
+        if (positives[i - 1] - score) - query.half_scale * i / (place * (place - 1.0)) >= 0.0:
+            low = i + 1
+        else:
+            high = i
+    rank = low
+    if concave_end <= positives.size:
+        # From the summit of the concave part on, one running sum decides against all that follows.
+        rank = best_rank(query, j, score, rank, positives.size + 1)
+        n_steps += positives.size + 1 - low
+    return rank, n_steps
+
+
+@njit(cache=True, nogil=True)
+def search_ranks(query, values, ranks):
+    """`_search_rank` for each negative, `values` sorted descending: O(N log P + P²). AP only."""
+    total = 0
+    for k in range(values.size):
+        ranks[k], n_steps = _search_rank(query, k + 1, values[k])
+        total += n_steps
+    return total
+
+
+@njit(cache=True, nogil=True)
+def first_settled_last(query, values, index):
+    """Selective ranking (003, Algorithm 3): how many negatives must be ranked one by one.
+
+    Bisects, by quickselect, for the first negative whose best rank is P + 1; all after it have that rank too. The
+    negatives with a score at least as high are brought to the front and counted. Returns (count, steps).
+    """
+    n_ranks = query.positives.size + 1
+    low, high = 0, values.size
+    n_steps = 0
+    while low < high:
+        block, after = select_block(values, index, low, high, (low + high) // 2)
+        rank, steps = _search_rank(query, after, values[block])
+        n_steps += steps
+        if rank < n_ranks:
+            low = after
+            continue
+        rank, steps = _search_rank(query, block + 1, values[block])
+        n_steps += steps
+        if rank < n_ranks:
+            # The boundary runs through a block of ties, which is ranked as a whole.
+            return after, n_steps
+        high = block
+    return low, n_steps

@@ -1,0 +1,488 @@
+r"""Ranking losses, each given by one function: its *step*.
+
+One list has ``P`` relevant (positive) and ``N`` non-relevant (negative) samples. A ranking matters only
+through its pattern of positives and negatives, given by the interleaving ranks ``1 ≤ r_1 ≤ … ≤ r_N ≤ P + 1``:
+the j-th best negative stands directly before positive ``r_j``. A loss decomposes over the negatives,
+
+.. math:: \Delta = \sum_j \delta_j(r_j), \qquad \delta_j(P + 1) = 0, \qquad
+          t(j, i) = \delta_j(i + 1) - \delta_j(i) \le 0,
+
+and the step ``t(j, i)`` is all that inference needs to know about it. The same loss by counts: with
+``a_i`` = negatives above positive i, ``Δ = -Σ_i Σ_{j ≤ a_i} t(j, i)``.
+
+References
+----------
+Mohapatra, Rolínek, Jawahar, Kolmogorov, Kumar: Efficient Optimization for Rank-based Loss Functions, CVPR 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "AUC",
+    "DCG",
+    "NDCG",
+    "RBP",
+    "AveragePrecision",
+    "CustomLoss",
+    "RankingLoss",
+    "ReciprocalRank",
+    "SoftNDCG",
+    "SuitabilityReport",
+    "ZeroOne",
+    "check_suitable",
+    "get_loss",
+]
+
+Step = Callable[[int, int, int, int], float]
+_NO_TABLE = np.zeros(1)
+
+
+class RankingLoss:
+    """What every ranking loss offers; subclasses state the formula.
+
+    Attributes
+    ----------
+    name : str
+        Short name; the one accepted wherever a loss is expected, if the loss is built in.
+    family : str
+        Which compiled step the kernels run for this loss (``"ap"``, ``"discount"``, ``"rr"``, ``"auc"`` or
+        ``"custom"``): losses of one family differ only in their ``table``.
+    """
+
+    name: str = "custom"
+    family: str = "custom"
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        """``t(j, i)``: the change of loss when the j-th negative moves from before positive i to after it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define a step")
+
+    def from_counts(self, counts_above: ArrayLike, n_negatives: int) -> float:
+        """Loss of the ranking in which ``counts_above[i - 1]`` negatives stand above the i-th best positive.
+
+        The slow, literal sum of steps; the kernels have a faster twin for each family.
+        """
+        counts = np.asarray(counts_above)
+        return -sum(
+            self.step(j, i, counts.size, n_negatives)
+            for i in range(1, counts.size + 1)
+            for j in range(1, int(counts[i - 1]) + 1)
+        )
+
+    def table(self, length: int) -> NDArray[np.float64]:
+        """Values at ranks ``0 … length - 1`` that the family's compiled step reads (none by default)."""
+        return _NO_TABLE
+
+    def require_suitable(self, n_samples: int) -> None:
+        """Raise a ValueError with the witness if the fast methods would be wrong on lists of this length."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class AveragePrecision(RankingLoss):
+    r"""``Δ = 1 - mean_i i / (i + a_i)``, one minus average precision.
+
+    .. math:: t(j, i) = -\frac{1}{P} \frac{i}{(i + j)(i + j - 1)}
+
+    Yue, Finley, Radlinski, Joachims: A support vector method for optimizing average precision, SIGIR 2007.
+
+    Examples
+    --------
+    >>> from rankhinge.losses import AveragePrecision
+    >>> round(AveragePrecision().from_counts([0, 1, 1, 2], n_negatives=4), 4)  # + - + + - + - -
+    0.2292
+    """
+
+    name = "ap"
+    family = "ap"
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        return -i / ((i + j) * (i + j - 1)) / n_positives
+
+
+class DCG(RankingLoss):
+    r"""Discounted cumulative gain with any convex discount: ``Δ = 1 - Σ_i D(i + a_i) / Σ_{i ≤ P} D(i)``.
+
+    .. math:: t(j, i) = \frac{D(i + j) - D(i + j - 1)}{\sum_{k \le P} D(k)}
+
+    Parameters
+    ----------
+    discount : callable or array of shape (n,)
+        ``discount(ranks)`` maps an array of ranks (from 1) to their discounts; an array holds ``D(1), D(2), …``
+        and serves lists of at most that length. Suitable if it is convex and non-increasing with a positive sum;
+        `check_suitable` tells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.losses import DCG, check_suitable
+    >>> check_suitable(DCG(lambda rank: 1.0 / rank), n_positives=3, n_negatives=5).suitable
+    True
+    """
+
+    name = "dcg"
+    family = "discount"
+
+    def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
+        self.discount = discount
+        self._table = _NO_TABLE
+        self._convex_up_to = 2
+
+    def table(self, length: int) -> NDArray[np.float64]:
+        """``D(0) = 0, D(1), …``: at least `length` entries, kept and grown by doubling."""
+        if self._table.size < length:
+            size = 1 << max(6, (length - 1).bit_length())
+            self._table = self._checked(self._discounts(np.arange(1, size), length))
+        return self._table
+
+    def _discounts(self, ranks: NDArray[np.int64], length: int) -> NDArray[np.float64]:
+        if callable(self.discount):
+            return np.asarray(self.discount(ranks), dtype=np.float64)
+        given = np.asarray(self.discount, dtype=np.float64)
+        if given.ndim != 1 or given.size < length - 1:
+            raise ValueError(
+                f"the discount has {given.size} entries, but a list of {length - 1} samples needs one for each rank"
+            )
+        return given
+
+    @staticmethod
+    def _checked(discounts: NDArray[np.float64]) -> NDArray[np.float64]:
+        wrong = np.flatnonzero(~(np.isfinite(discounts) & (discounts >= 0)))
+        if wrong.size:
+            rank = int(wrong[0]) + 1
+            raise ValueError(f"discount({rank}) is {discounts[wrong[0]]}: it must be finite and not negative")
+        if not discounts[0] > 0:
+            raise ValueError(f"discount(1) is {discounts[0]}: it must be positive")
+        return np.concatenate([[0.0], discounts])
+
+    def require_suitable(self, n_samples: int) -> None:
+        """Convexity and monotony of the discount on ``1 … n_samples``, checked once for each new length."""
+        if n_samples <= self._convex_up_to:
+            return
+        table = self.table(n_samples + 1)
+        falls = np.diff(table[1:])
+        # The table is exact to half a unit in its last place, and so are its second differences at best.
+        rounding = 4 * np.finfo(np.float64).eps * table[2:]
+        wrong = np.flatnonzero((falls > rounding) | (np.diff(falls, prepend=-np.inf) < -rounding))
+        wrong = wrong[wrong < n_samples - 1]
+        if wrong.size:
+            rank = int(wrong[0]) + 2
+            report = check_suitable(self, min(rank, 8), rank)
+            raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {report.reason}")
+        self._convex_up_to = table.size - 1
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        discount = self.table(n_positives + n_negatives + 1)
+        return float((discount[i + j] - discount[i + j - 1]) / discount[1 : n_positives + 1].sum())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.discount!r})"
+
+
+class NDCG(DCG):
+    """Normalised DCG: ``D(i) = 1 / log2(1 + i)`` (Järvelin and Kekäläinen 2002)."""
+
+    name = "ndcg"
+
+    def __init__(self) -> None:
+        super().__init__(_log_discount)
+
+    def __repr__(self) -> str:
+        return "NDCG()"
+
+
+class SoftNDCG(DCG):
+    """NDCG@k made convex: ``D(i) = max(1 / log2(1 + i) - 1 / log2(k + 2), 0)``.
+
+    A metric of its own, neither above nor below NDCG@k with its hard cut, which no fast method can serve.
+
+    Parameters
+    ----------
+    k : int
+        Ranks beyond `k` do not count.
+    """
+
+    def __init__(self, k: int) -> None:
+        if k < 1:
+            raise ValueError(f"k is {k}: it must be at least 1")
+        self.k = int(k)
+        self.name = f"ndcg@{self.k}"
+        super().__init__(self._soft_discount)
+
+    def _soft_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.maximum(_log_discount(ranks) - 1.0 / math.log2(self.k + 2), 0.0)
+
+    def __repr__(self) -> str:
+        return f"SoftNDCG(k={self.k})"
+
+
+class RBP(DCG):
+    """Rank-biased precision, normalised: ``D(i) = ρ^(i - 1)`` (Moffat and Zobel 2008).
+
+    Parameters
+    ----------
+    persistence : float, default 0.9
+        ρ in (0, 1): the probability that a reader goes on to the next item.
+    """
+
+    name = "rbp"
+
+    def __init__(self, persistence: float = 0.9) -> None:
+        if not 0.0 < persistence < 1.0:
+            raise ValueError(f"persistence is {persistence}: it must lie strictly between 0 and 1")
+        self.persistence = float(persistence)
+        super().__init__(self._geometric_discount)
+
+    def _geometric_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.persistence ** (ranks - 1.0)
+
+    def __repr__(self) -> str:
+        return f"RBP(persistence={self.persistence})"
+
+
+class ReciprocalRank(RankingLoss):
+    """``Δ = 1 - 1 / (1 + a_1)``; step ``-1 / (j (j + 1))`` at i = 1, else 0."""
+
+    name = "rr"
+    family = "rr"
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        return -1.0 / (j * (j + 1)) if i == 1 else 0.0
+
+
+class AUC(RankingLoss):
+    """``Δ = mean_i a_i / N``, the share of wrongly ordered pairs; step ``-1 / (P N)``."""
+
+    name = "auc"
+    family = "auc"
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        return -1.0 / (n_positives * n_negatives)
+
+
+class CustomLoss(RankingLoss):
+    """A loss given by one Python function, compiled into the kernels.
+
+    Parameters
+    ----------
+    step : callable
+        ``step(j, i, n_positives, n_negatives)``, both indices from 1, returning ``t(j, i) ≤ 0``. It must be in
+        the part of Python that numba compiles.
+    partial_sum : callable, optional
+        ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)`` in O(1). With it the loss of a
+        ranking costs O(N) instead of O(P N).
+    name : str, default "custom"
+
+    Examples
+    --------
+    >>> from rankhinge.losses import CustomLoss, check_suitable
+    >>> def step(j, i, n_positives, n_negatives):
+    ...     return -1.0 / (i + j) ** 2 / n_positives
+    >>> check_suitable(CustomLoss(step), n_positives=4, n_negatives=6).suitable
+    True
+    """
+
+    def __init__(self, step: Step, partial_sum: Step | None = None, name: str = "custom") -> None:
+        for argument, function in (("step", step), ("partial_sum", partial_sum)):
+            if not callable(function) and not (argument == "partial_sum" and function is None):
+                raise TypeError(f"{argument} must be a function of (j, i, n_positives, n_negatives), got {function!r}")
+        self.step_function = step
+        self.partial_sum = partial_sum
+        self.name = name
+        self._checked = False
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        return float(self.step_function(j, i, n_positives, n_negatives))
+
+    def require_suitable(self, n_samples: int) -> None:
+        """Checked once, on a small list: a step may be any function, and all of it cannot be looked at."""
+        if not self._checked:
+            report = check_suitable(self, 6, 8)
+            if not report:
+                raise ValueError(f"{self!r} is not suitable: {report.reason}")
+            self._checked = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled code belongs to this process; a copy compiles its own.
+        return {key: value for key, value in self.__dict__.items() if key != "_compiled"}
+
+    def __repr__(self) -> str:
+        return f"CustomLoss({self.step_function!r}, name={self.name!r})"
+
+
+class ZeroOne(RankingLoss):
+    """The decomposable baseline: mean over samples of ``max(0, 1 - y s)``, y = ±1. It has no ranks."""
+
+    name = "zero-one"
+    family = "zero-one"
+
+
+def _log_discount(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    return 1.0 / np.log2(1.0 + ranks)
+
+
+_BUILT_IN: dict[str, Callable[[], RankingLoss]] = {
+    loss.name: loss for loss in (AveragePrecision, NDCG, ReciprocalRank, AUC, RBP, ZeroOne)
+}
+_INSTANCES: dict[str, RankingLoss] = {}
+
+
+def get_loss(loss: str | RankingLoss) -> RankingLoss:
+    """The loss object for a name, or the object itself.
+
+    Parameters
+    ----------
+    loss : str or RankingLoss
+        One of ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, ``"zero-one"``, or a loss object.
+
+    Examples
+    --------
+    >>> from rankhinge.losses import get_loss
+    >>> get_loss("ndcg")
+    NDCG()
+    """
+    if isinstance(loss, RankingLoss):
+        return loss
+    if loss not in _INSTANCES:
+        if loss not in _BUILT_IN:
+            raise ValueError(f"unknown loss {loss!r}: choose one of {sorted(_BUILT_IN)} or give a loss object")
+        # One instance a name: its table of discounts is built once, not once a call.
+        _INSTANCES[loss] = _BUILT_IN[loss]()
+    return _INSTANCES[loss]
+
+
+@dataclass(frozen=True)
+class SuitabilityReport:
+    """Outcome of `check_suitable`; truthy when the loss is suitable.
+
+    Attributes
+    ----------
+    suitable : bool
+    reason : str
+        Empty, or which condition fails and where.
+    witness : dict
+        Empty, or the numbers of the failure; for a step that falls in j also ``scores`` and ``relevant`` of a
+        small list on which the best ranks of two negatives, ``ranks``, are out of order.
+    """
+
+    suitable: bool
+    reason: str = ""
+    witness: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.suitable
+
+
+def check_suitable(loss: str | RankingLoss, n_positives: int, n_negatives: int) -> SuitabilityReport:
+    """Check on one list size that the fast methods are exact for a loss.
+
+    The four conditions: the loss depends on the pattern only, decomposes over the negatives (both hold for
+    anything given by a step), ``t(j, i) ≤ 0`` with ``Σ -t ≤ 1`` (so that the loss lies in [0, 1]), and
+    ``t(j + 1, i) ≥ t(j, i)`` for all j, i. Costs O(P N) evaluations of the step.
+
+    Parameters
+    ----------
+    loss : str or RankingLoss
+    n_positives, n_negatives : int
+
+    Returns
+    -------
+    SuitabilityReport
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.losses import DCG, check_suitable
+    >>> hard_cut = DCG(lambda rank: np.where(rank <= 3, 1 / np.log2(1.0 + rank), 0.0))
+    >>> report = check_suitable(hard_cut, n_positives=2, n_negatives=4)
+    >>> report.suitable, report.witness["j"], report.witness["i"]
+    (False, 2, 1)
+    """
+    loss = get_loss(loss)
+    if n_positives < 1 or n_negatives < 1:
+        raise ValueError(f"n_positives={n_positives} and n_negatives={n_negatives} must both be at least 1")
+    if isinstance(loss, ZeroOne):
+        return SuitabilityReport(False, "the zero-one loss decomposes over samples and has no step")
+    steps = np.array(
+        [
+            [loss.step(j, i, n_positives, n_negatives) for i in range(1, n_positives + 1)]
+            for j in range(1, n_negatives + 1)
+        ],
+        dtype=np.float64,
+    )
+    for condition in (_sign_and_size, _monotone_in_j):
+        failure = condition(steps)
+        if failure is not None:
+            return failure
+    return SuitabilityReport(True)
+
+
+def _sign_and_size(steps: NDArray[np.float64]) -> SuitabilityReport | None:
+    """A failure of ``t ≤ 0``, of finiteness, or of ``Δ ≤ 1``; None if there is none."""
+    wrong = np.argwhere(~(np.isfinite(steps) & (steps <= 0)))
+    if wrong.size:
+        j, i = (int(index) + 1 for index in wrong[0])
+        value = float(steps[j - 1, i - 1])
+        return SuitabilityReport(
+            False, f"step({j}, {i}) is {value}: it must be finite and ≤ 0", {"j": j, "i": i, "step": value}
+        )
+    largest = -float(steps.sum())
+    if largest > 1 + 1e-9:
+        return SuitabilityReport(
+            False, f"the worst ranking has loss {largest:.6g}: it must not exceed 1", {"largest_loss": largest}
+        )
+    return None
+
+
+def _monotone_in_j(steps: NDArray[np.float64]) -> SuitabilityReport | None:
+    """A failure of ``t(j + 1, i) ≥ t(j, i)``, with a list that shows it; None if there is none."""
+    # Differences of a table of discounts carry rounding errors of that table's size, not of their own.
+    tolerance = 8 * np.finfo(np.float64).eps * max(1.0, float(np.abs(steps).max()))
+    falls = np.argwhere(np.diff(steps, axis=0) < -tolerance)
+    if not falls.size:
+        return None
+    j, i = (int(index) + 1 for index in falls[0])
+    witness: dict[str, Any] = {
+        "j": j,
+        "i": i,
+        "step": float(steps[j - 1, i - 1]),
+        "next_step": float(steps[j, i - 1]),
+    }
+    witness.update(_out_of_order_scores(steps, j, i))
+    reason = (
+        f"step({j + 1}, {i}) = {witness['next_step']:.6g} < step({j}, {i}) = {witness['step']:.6g}: "
+        f"negative {j + 1} may want a place above negative {j}"
+    )
+    return SuitabilityReport(False, reason, witness)
+
+
+def _out_of_order_scores(steps: NDArray[np.float64], j: int, i: int) -> dict[str, Any]:
+    """Scores on which negative j prefers rank i + 1 and negative j + 1, scoring less, prefers rank i.
+
+    Positive i is set between the two thresholds at which the negatives would cross it, all other positives so
+    far away that they decide nothing.
+    """
+    n_negatives, n_positives = steps.shape
+    half = n_positives * n_negatives / 2
+    lower, upper = -half * steps[j - 1, i - 1], -half * steps[j, i - 1]
+    gap = upper - lower
+    far = 4 * half * float(np.abs(steps).max()) + 1.0
+    positives = np.array([far * (i - k) for k in range(1, n_positives + 1)])
+    positives[i - 1] = lower + 0.75 * gap
+    negatives = np.array([0.5 * gap * (k <= j) for k in range(1, n_negatives + 1)])
+    values = np.cumsum(positives[None, :] - negatives[:, None] + half * steps, axis=1)
+    values = np.concatenate([np.zeros((n_negatives, 1)), values], axis=1)
+    ranks = n_positives + 1 - np.argmax(values[:, ::-1], axis=1)
+    return {
+        "scores": np.concatenate([positives, negatives]),
+        "relevant": np.arange(n_positives + n_negatives) < n_positives,
+        "ranks": (int(ranks[j - 1]), int(ranks[j])),
+    }

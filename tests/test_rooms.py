@@ -1,0 +1,241 @@
+"""The doors of the house: which part of the package may import which.
+
+`docs/architecture.md` says what the rooms are for. A room is a module or a subpackage directly
+under `rankhinge`. To open a door, change the table there and here.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "rankhinge"
+
+EVERY_ROOM_MAY = {"_progress", "_threads", "_validation"}
+ANY_PUBLIC_NAME = None
+
+_FOR_SVM = {"features", "inference", "losses", "metrics", "objective", "solvers"}
+DOORS: dict[str, set[str] | None] = {
+    "_progress": set(),
+    "_threads": set(),
+    "_validation": set(),
+    "losses": set(),
+    "inference": {"losses"},
+    "objective": {"inference", "losses"},
+    "features": set(),
+    "solvers": set(),
+    "metrics": set(),
+    "detection": {"metrics"},
+    "svm": _FOR_SVM,
+    "latent": _FOR_SVM | {"detection", "svm"},
+    "torch": {"inference", "losses", "objective"},
+    "dask": {"features", "inference", "objective"},
+    # The front rooms: every other room, but by its public names.
+    "__init__": ANY_PUBLIC_NAME,
+    "__main__": ANY_PUBLIC_NAME,
+    "cli": ANY_PUBLIC_NAME,
+    "datasets": ANY_PUBLIC_NAME,
+    "demo": ANY_PUBLIC_NAME,
+    "persistence": ANY_PUBLIC_NAME,
+    "plotting": ANY_PUBLIC_NAME,
+    "report": ANY_PUBLIC_NAME,
+}
+
+# Where an optional dependency may be imported with the module; elsewhere only inside functions.
+OPTIONAL = {
+    "dask": {"dask"},
+    "distributed": {"dask"},
+    "matplotlib": {"plotting"},
+    "pandas": set(),
+    "polars": set(),
+    "rich": set(),
+    "torch": {"torch"},
+}
+
+# Importing scikit-learn takes a second, and inference must start without it.
+NO_SKLEARN = {"inference", "losses"}
+
+
+class Import(NamedTuple):
+    line: int
+    module: str  # absolute: "rankhinge.losses"
+    name: str | None  # of `from module import name`
+    is_lazy: bool  # inside a function, or for type checkers only
+
+
+def imports_of(source: str, module: str, is_package: bool = False) -> Iterator[Import]:
+    """Yield the imports in the source of the module of this absolute name."""
+
+    def visit(node: ast.AST, is_lazy: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(node.lineno, alias.name, None, is_lazy)
+        elif isinstance(node, ast.ImportFrom):
+            origin = node.module or ""
+            if node.level:
+                # One dot is the package that the module is in, which a package is itself.
+                parts = module.split(".")
+                parents = parts[: len(parts) - node.level + is_package]
+                origin = ".".join([*parents, *origin.split(".")] if origin else parents)
+            for alias in node.names:
+                yield Import(node.lineno, origin, alias.name, is_lazy)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.body:
+                yield from visit(child, True)
+            for child in node.orelse:
+                yield from visit(child, is_lazy)
+        else:
+            is_lazy |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for child in ast.iter_child_nodes(node):
+                yield from visit(child, is_lazy)
+
+    return visit(ast.parse(source), False)
+
+
+def violations(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Return what the module's imports do against the table, a line of text each."""
+    path = module.split(".")
+    room = path[1] if len(path) > 1 else "__init__"
+    if room not in DOORS:
+        return [f"{module}: the room {room!r} is not in the table of tests/test_rooms.py"]
+    found = []
+    for line, origin, name, is_lazy in imports_of(source, module, is_package):
+        where = f"{module}, line {line}: "
+        top, *rest = origin.split(".")
+        if top in OPTIONAL and not is_lazy and room not in OPTIONAL[top]:
+            found.append(where + f"{top} is optional: import it inside the function that needs it")
+        if top == "sklearn" and room in NO_SKLEARN:
+            found.append(where + f"{room} must not import scikit-learn")
+        if top != "rankhinge":
+            continue
+        names = [*rest, *([name] if name else [])]
+        # Special names of the package itself (`__version__`) live in no room.
+        if not names or names[0].startswith("__"):
+            continue
+        target, doors = names[0], DOORS[room]
+        if target == room or target in EVERY_ROOM_MAY:
+            continue
+        if doors is ANY_PUBLIC_NAME:
+            private = [n for n in names if n.startswith("_")]
+            if private:
+                found.append(where + f"{room} must not use the private name {private[0]}")
+        elif target not in DOORS:
+            found.append(where + f"{room} must import {target} from the room it lives in")
+        elif target not in doors:
+            found.append(where + f"{room} must not import {target}")
+    return found
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def test_the_house_keeps_to_its_doors():
+    found = [
+        violation
+        for module, path in modules()
+        for violation in violations(path.read_text("utf-8"), module, path.name == "__init__.py")
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_there_is_something_to_check():
+    assert "rankhinge._threads" in dict(modules())
+
+
+def test_the_table_is_closed():
+    for room, doors in DOORS.items():
+        assert doors is ANY_PUBLIC_NAME or doors <= DOORS.keys() - {room}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "complaint"),
+    [
+        ("rankhinge.losses", "import rankhinge.inference", "losses must not import inference"),
+        ("rankhinge.losses", "from rankhinge import inference", "losses must not import inference"),
+        ("rankhinge.losses", "from . import inference", "losses must not import inference"),
+        ("rankhinge.losses", "from .inference import x", "losses must not import inference"),
+        ("rankhinge.losses", "def f():\n from .inference import x", "line 2: losses must not"),
+        ("rankhinge.inference.ranking", "from ..metrics import x", "must not import metrics"),
+        ("rankhinge.inference.a.b", "from ...solvers.qp import x", "must not import solvers"),
+        ("rankhinge.metrics", "from rankhinge.losses import AP", "metrics must not import losses"),
+        ("rankhinge.solvers.bundle", "from rankhinge import RankSVC", "from the room it lives in"),
+        (
+            "rankhinge.metrics",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n from . import losses",
+            "metrics must not import losses",
+        ),
+        ("rankhinge.cli", "from rankhinge.inference import _kernel", "private name _kernel"),
+        ("rankhinge.cli", "from rankhinge.inference._x import y", "private name _x"),
+        ("rankhinge.cellar", "", "'cellar' is not in the table"),
+        ("rankhinge.svm.path", "import torch", "torch is optional"),
+        ("rankhinge.dask.maps", "from torch.nn import Module", "torch is optional"),
+        ("rankhinge.metrics", "try:\n import pandas as pd\nexcept ImportError: pass", "optional"),
+        ("rankhinge.svm", "class A:\n import matplotlib.pyplot", "matplotlib is optional"),
+        ("rankhinge._progress", "import rich.progress", "rich is optional"),
+        ("rankhinge.inference.ranking", "import sklearn.utils", "must not import scikit-learn"),
+        ("rankhinge.losses", "def f():\n from sklearn import svm", "must not import scikit-learn"),
+    ],
+)
+def test_forbidden(module, source, complaint):
+    found = violations(source, module)
+    assert len(found) == 1
+    assert complaint in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("rankhinge.losses", "import math, numpy as np\nfrom numba import njit"),
+        ("rankhinge.losses", "from rankhinge import __version__"),
+        ("rankhinge.inference.ranking", "from ..losses import AP\nfrom .kernels import x"),
+        (
+            "rankhinge.inference.ranking",
+            "from rankhinge._threads import run\nfrom .. import _validation",
+        ),
+        ("rankhinge.objective", "import rankhinge.inference.ranking as r"),
+        (
+            "rankhinge.svm.rank_svc",
+            "from sklearn.base import BaseEstimator\nfrom ..metrics import x",
+        ),
+        ("rankhinge.svm.rank_svc", "def f():\n import pandas"),
+        ("rankhinge.svm.rank_svc", "import typing\nif typing.TYPE_CHECKING:\n import polars"),
+        (
+            "rankhinge.torch.modules",
+            "import torch\nfrom torch import nn\nfrom ..objective import J",
+        ),
+        ("rankhinge.dask.maps", "import dask.array\nfrom distributed import Client"),
+        ("rankhinge.plotting", "import matplotlib.pyplot as plt\nfrom rankhinge import metrics"),
+        ("rankhinge.demo", "from rankhinge import RankSVC, most_violating_ranking"),
+        ("rankhinge.latent.bags", "from rankhinge.svm import RankSVC\nfrom ..detection import nms"),
+    ],
+)
+def test_allowed(module, source):
+    assert violations(source, module) == []
+
+
+def test_dots_in_a_package():
+    assert violations("from .ranking import x", "rankhinge.inference", True) == []
+    assert violations("from ..losses import x", "rankhinge.inference", True) == []
+    assert len(violations("from ..metrics import x", "rankhinge.inference", True)) == 1
+    assert violations("from .inference import x\nfrom . import losses", "rankhinge", True) == []
+
+
+@pytest.mark.parametrize("room", ["", ".losses", ".inference"])
+def test_starts_without_the_slow_libraries(room):
+    if importlib.util.find_spec("rankhinge" + room) is None:
+        pytest.skip(f"rankhinge{room} does not exist")
+    slow = {"sklearn", *OPTIONAL}
+    program = f"import sys, rankhinge{room}; print(*{slow} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
