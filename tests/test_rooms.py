@@ -28,7 +28,7 @@ DOORS: dict[str, set[str] | None] = {
     "_validation": set(),
     "losses": set(),
     "inference": {"losses"},
-    "objective": {"inference", "losses"},
+    "objective": {"features", "inference", "losses"},
     "features": set(),
     "solvers": set(),
     "metrics": set(),

@@ -14,11 +14,18 @@ _HOME = {
     "MostViolatingRankings": "inference",
     "most_violating_ranking": "inference",
     "most_violating_rankings": "inference",
+    "ranking_loss": "inference",
     "structured_hinge": "inference",
+    "ApproximateRankSVC": "svm",
+    "RankSVC": "svm",
+    "RankSVCCV": "svm",
+    "SVMRanker": "svm",
+    "SVMRankerCV": "svm",
+    "rank_svm_path": "svm",
 }
-_ROOMS = ("inference", "losses", "metrics")
+_ROOMS = ("inference", "losses", "metrics", "svm")
 
-__all__ = [*_HOME, *_ROOMS]  # noqa: PLE0604 - names of submodules and of what they export
+__all__ = [*_HOME, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

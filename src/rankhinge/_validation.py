@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_offsets", "check_relevant", "check_scores", "describe_bad_score"]
+__all__ = ["QueryIds", "check_offsets", "check_relevant", "check_scores", "describe_bad_score", "encode_queries"]
+
+QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -56,6 +59,62 @@ def check_offsets(offsets: ArrayLike, n_samples: int) -> NDArray[np.int64]:
         place = int(falls[0])
         raise ValueError(f"offsets[{place + 1}] = {array[place + 1]} is less than offsets[{place}] = {array[place]}")
     return array
+
+
+def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The distinct queries in the order of their first appearance, and each row's index into them.
+
+    Parameters
+    ----------
+    qid : sequence of shape (n_samples,)
+        The query of each row: any hashable, rows in any order.
+    n_samples : int
+    counted : str, default "scores"
+        What `n_samples` is the length of, for the message if `qid` has another.
+
+    Returns
+    -------
+    queries : ndarray of shape (n_queries,)
+        Of `qid`'s dtype if that was an array, else of dtype object.
+    codes : ndarray of shape (n_samples,)
+        ``queries[codes[i]]`` is the query of row i.
+
+    Examples
+    --------
+    >>> queries, codes = encode_queries(["b", "a", "b"], 3)
+    >>> queries.tolist(), codes.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    # An array made of a list would merge 1 and "1", and split tuples into columns.
+    rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
+    if isinstance(rows, np.ndarray) and rows.ndim != 1:
+        raise ValueError(f"qid must be one-dimensional, its shape is {rows.shape}")
+    is_typed = isinstance(rows, np.ndarray) and rows.dtype != object
+    queries, codes = _encode_array(rows) if is_typed else _encode_objects(rows)
+    if len(codes) != n_samples:
+        raise ValueError(f"qid has {len(codes)} entries, {counted} {n_samples}")
+    return queries, codes
+
+
+def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    for row in np.flatnonzero(rows != rows)[:1]:
+        raise ValueError(f"qid[{row}] is {rows[row]}")
+    _, first_row, sorted_index = np.unique(rows, return_index=True, return_inverse=True)
+    appearance = np.argsort(first_row)
+    return rows[first_row[appearance]], np.argsort(appearance)[sorted_index]
+
+
+def _encode_objects(rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    index_of: dict[Any, int] = {}
+    codes = np.empty(len(rows), dtype=np.intp)
+    for row, query in enumerate(rows):
+        if isinstance(query, float) and query != query:
+            raise ValueError(f"qid[{row}] is {query}")
+        try:
+            codes[row] = index_of.setdefault(query, len(index_of))
+        except TypeError:
+            raise ValueError(f"qid[{row}] is {query!r}, which is not hashable") from None
+    return np.fromiter(index_of, dtype=object, count=len(index_of)), codes
 
 
 def describe_bad_score(scores: NDArray[Any], place: int) -> str:

@@ -1,6 +1,6 @@
 """The most violating ranking: the one routine that all training calls."""
 
-from rankhinge.inference.api import most_violating_ranking, most_violating_rankings, structured_hinge
+from rankhinge.inference.api import most_violating_ranking, most_violating_rankings, ranking_loss, structured_hinge
 from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRankings
 
 __all__ = [
@@ -8,5 +8,6 @@ __all__ = [
     "MostViolatingRankings",
     "most_violating_ranking",
     "most_violating_rankings",
+    "ranking_loss",
     "structured_hinge",
 ]

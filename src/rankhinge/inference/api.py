@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankhinge import _threads
 from rankhinge._validation import check_offsets, check_relevant, check_scores, describe_bad_score
 from rankhinge.inference.callbacks import CompiledLoss, compile_loss
+from rankhinge.inference.finish import loss_of_counts
 from rankhinge.inference.long_list import LONG, BadScore, infer_long, on_stretches, raise_if_bad, stretches
 from rankhinge.inference.methods import AP_ONLY, METHODS, infer_by
 from rankhinge.inference.passes import CHUNK, first_bad
@@ -19,7 +21,7 @@ from rankhinge.inference.whole import BAD_SCORE, NO_NEGATIVE, NO_POSITIVE, SETTL
 from rankhinge.inference.zero_one import hinge
 from rankhinge.losses import RankingLoss, get_loss
 
-__all__ = ["most_violating_ranking", "most_violating_rankings", "structured_hinge"]
+__all__ = ["most_violating_ranking", "most_violating_rankings", "ranking_loss", "structured_hinge"]
 
 _COMPLAINTS = {
     NO_POSITIVE: "no sample is relevant: a ranking needs at least one positive",
@@ -120,6 +122,37 @@ def structured_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | Ranking
     return most_violating_ranking(scores, relevant, loss).value
 
 
+def ranking_loss(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss = "ap") -> float:
+    """Δ of the ranking by descending score; among equal scores negatives come first, the worst order.
+
+    It is what `structured_hinge` bounds from above.
+
+    Parameters
+    ----------
+    scores, relevant : array of shape (n,)
+    loss : str or RankingLoss, default "ap"
+
+    Examples
+    --------
+    >>> from rankhinge import ranking_loss
+    >>> ranking_loss([3.0, 2.0, 1.0], [False, True, False], loss="rr")
+    0.5
+    """
+    loss = get_loss(loss)
+    scores = check_scores(scores)
+    relevant = check_relevant(relevant, scores.size)
+    place = first_bad(scores)
+    if place >= 0:
+        raise ValueError(describe_bad_score(scores, place))
+    if loss.family == "zero-one":
+        return float(np.mean((scores > 0) != relevant))
+    _check_both_classes(relevant)
+    negatives = np.sort(scores[~relevant])
+    above = negatives.size - np.searchsorted(negatives, np.sort(scores[relevant])[::-1], side="left")
+    addresses, table = compile_loss(loss, scores.size)
+    return float(loss_of_counts(addresses, table, above, negatives.size))
+
+
 def most_violating_rankings(
     scores: ArrayLike,
     relevant: ArrayLike,
@@ -163,9 +196,7 @@ def most_violating_rankings(
         _infer_one(batch, scores, relevant, bounds, int(q), compiled)
     shares = _equal_shares(bounds)
     work = partial(infer_lists, scores, relevant, bounds, LONG, *compiled, batch.values, batch.losses)
-    outcomes = _threads.run(
-        [partial(work, batch.coefficients, batch.usable, a, b) for a, b in zip(shares[:-1], shares[1:], strict=True)]
-    )
+    outcomes = _threads.run([partial(work, batch.coefficients, batch.usable, a, b) for a, b in pairwise(shares)])
     for place in outcomes:
         if place >= 0:
             raise ValueError(describe_bad_score(scores, place))
@@ -241,9 +272,7 @@ def _zero_one(scores: NDArray[Any], relevant: NDArray[np.bool_], method: str) ->
 
     def work(_: int, part: slice) -> int:
         first = part.start // CHUNK
-        return hinge(
-            scores[part], relevant[part], scores.size, coefficients[part], sums[first:], inside[first:]
-        )
+        return hinge(scores[part], relevant[part], scores.size, coefficients[part], sums[first:], inside[first:])
 
     try:
         raise_if_bad(on_stretches(work, parts), parts)

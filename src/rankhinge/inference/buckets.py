@@ -12,7 +12,8 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
+
+from rankhinge.inference.jit import inner, kernel
 
 Grid = namedtuple("Grid", "size scale width base lowest highest")
 Grid.__doc__ = """`size` buckets of `width` = 1 / `scale`; scores are clipped to ``lowest … highest`` first."""
@@ -23,25 +24,25 @@ _ROUNDING = 1.5 * 2.0**52
 _ROUNDING_BITS = int(np.float64(_ROUNDING).view(np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_grid(lowest, highest, size):
     """About `size` buckets (between half of it and all) over ``lowest … highest``; one if these are too close."""
     _, exponent = math.frexp((highest - lowest) / size)
-    power = min(-exponent, _LARGEST_POWER)
-    _, exponent = math.frexp(max(abs(lowest), abs(highest)))
+    power = _LARGEST_POWER if -exponent > _LARGEST_POWER else -exponent
+    _, exponent = math.frexp(abs(highest) if abs(highest) > abs(lowest) else abs(lowest))
     # Products must stay below 2^51; scores closer together than that allows are few different floats anyway.
-    power = min(power, 50 - exponent)
+    power = 50 - exponent if power > 50 - exponent else power
     scale = math.ldexp(1.0, power)
     base = _rounded(lowest * scale)
     return Grid(_rounded(highest * scale) - base + 1, scale, math.ldexp(1.0, -power), base, lowest, highest)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def _rounded(number):
     return np.float64(number + _ROUNDING).view(np.int64) - _ROUNDING_BITS
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def bucket_of(grid, score):
     """The bucket of a score; a NaN goes to the first."""
     clipped = score if score > grid.lowest else grid.lowest
@@ -49,7 +50,7 @@ def bucket_of(grid, score):
     return np.uint32(_rounded(clipped * grid.scale) - grid.base)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def lower_edge(grid, bucket):
     """No score in this bucket (not the first) is smaller, none in the buckets before it is larger."""
     return (bucket + grid.base - 0.5) * grid.width

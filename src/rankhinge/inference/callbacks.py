@@ -16,7 +16,7 @@ for all losses, call them by address:
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,11 +57,11 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
         # Kept on the loss: as long as it lives, so does its code.
         if not hasattr(loss, "_compiled"):
             loss._compiled = _pack(_custom_callbacks(loss))  # type: ignore[attr-defined]
-        return loss._compiled[1]  # type: ignore[attr-defined, no-any-return]
+        return loss._compiled[1]  # type: ignore[attr-defined]
     return _family(loss.family)[1]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _family(family: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     return _pack(_FAMILIES[family]())
 
@@ -72,11 +72,11 @@ def _pack(callbacks: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.int64
 
 def _ap_callbacks() -> tuple[Any, ...]:
     @cfunc(_HALF_SCALE, cache=True)
-    def half_scale(n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def half_scale(n_positives, n_negatives, table):
         return 0.5 * n_negatives
 
     @cfunc(_BEST_RANK, cache=True)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, low
         for i in range(low, high):
@@ -87,7 +87,7 @@ def _ap_callbacks() -> tuple[Any, ...]:
         return best
 
     @cfunc(_LOSS, cache=True)
-    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total = 0.0
         for i in range(n_positives):
@@ -99,7 +99,7 @@ def _ap_callbacks() -> tuple[Any, ...]:
 
 def _discount_callbacks() -> tuple[Any, ...]:
     @cfunc(_HALF_SCALE, cache=True)
-    def half_scale(n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def half_scale(n_positives, n_negatives, table):
         discount = carray(table, n_positives + 1)
         total = 0.0
         for i in range(1, n_positives + 1):
@@ -107,7 +107,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
         return 0.5 * n_positives * n_negatives / total
 
     @cfunc(_BEST_RANK, cache=True)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
         value, best_value, best = 0.0, 0.0, low
@@ -118,7 +118,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
         return best
 
     @cfunc(_LOSS, cache=True)
-    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
         lost, total = 0.0, 0.0
@@ -132,7 +132,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
 
 def _pairs_half_scale() -> Any:
     @cfunc(_HALF_SCALE, cache=True)
-    def half_scale(n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def half_scale(n_positives, n_negatives, table):
         return 0.5 * n_positives * n_negatives
 
     return half_scale
@@ -140,7 +140,7 @@ def _pairs_half_scale() -> Any:
 
 def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
     @cfunc(_BEST_RANK, cache=True)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, low
         first_step = -half_scale / (float(j) * (j + 1.0))
@@ -153,7 +153,7 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
         return best
 
     @cfunc(_LOSS, cache=True)
-    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def loss(counts_above, n_positives, n_negatives, table):
         above_first = carray(counts_above, n_positives)[0]
         return above_first / (1.0 + above_first)
 
@@ -162,7 +162,7 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
 
 def _auc_callbacks() -> tuple[Any, ...]:
     @cfunc(_BEST_RANK, cache=True)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, low
         for i in range(low, high):
@@ -172,7 +172,7 @@ def _auc_callbacks() -> tuple[Any, ...]:
         return best
 
     @cfunc(_LOSS, cache=True)
-    def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total = 0.0
         for i in range(n_positives):
@@ -186,7 +186,7 @@ def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
     step = njit(custom.step_function)
 
     @cfunc(_BEST_RANK)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):  # type: ignore[no-untyped-def]
+    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, low
         for i in range(low, high):
@@ -202,7 +202,7 @@ def _custom_loss(custom: CustomLoss, step: Any) -> Any:
     if custom.partial_sum is None:
 
         @cfunc(_LOSS)
-        def loss(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+        def loss(counts_above, n_positives, n_negatives, table):
             a = carray(counts_above, n_positives)
             total = 0.0
             for i in range(n_positives):
@@ -214,7 +214,7 @@ def _custom_loss(custom: CustomLoss, step: Any) -> Any:
     partial_sum = njit(custom.partial_sum)
 
     @cfunc(_LOSS)
-    def loss_by_partial_sums(counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+    def loss_by_partial_sums(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total, j = 0.0, 0
         for i in range(n_positives):
@@ -240,7 +240,7 @@ def _caller(signature: Any) -> Any:
     """An intrinsic ``call(address, *arguments)``; pointer arguments are given as integer addresses."""
     plain = [_I if kind in (_FLOATS, _INTS) else kind for kind in signature.args]
 
-    def codegen(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, _signature, arguments):
         kinds = [_LLVM[kind] for kind in signature.args]
         function_type = ir.FunctionType(_LLVM[signature.return_type], kinds)
         function = builder.inttoptr(arguments[0], function_type.as_pointer())
@@ -254,20 +254,18 @@ def _caller(signature: Any) -> Any:
 
 
 @intrinsic
-def call_half_scale(typingctx, address, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+def call_half_scale(typingctx, address, n_positives, n_negatives, table):
     """``half_scale`` at an address."""
     return _caller(_HALF_SCALE)
 
 
 @intrinsic
-def call_best_rank(  # type: ignore[no-untyped-def]
-    typingctx, address, j, score, low, high, positives, n_positives, n_negatives, half_scale, table
-):
+def call_best_rank(typingctx, address, j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
     """``best_rank`` at an address."""
     return _caller(_BEST_RANK)
 
 
 @intrinsic
-def call_loss(typingctx, address, counts_above, n_positives, n_negatives, table):  # type: ignore[no-untyped-def]
+def call_loss(typingctx, address, counts_above, n_positives, n_negatives, table):
     """``loss`` at an address."""
     return _caller(_LOSS)

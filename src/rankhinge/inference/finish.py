@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankhinge.inference.callbacks import call_loss
+from rankhinge.inference.jit import inner, kernel
 
 
-@njit(cache=True, nogil=True)
+@inner
 def counts_above(rank_counts):
     """``a_i``, the negatives above positive i, from the number of negatives at each rank (``rank_counts[r]``)."""
     n_positives = rank_counts.size - 2
@@ -20,7 +20,7 @@ def counts_above(rank_counts):
     return above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finish(query, positive_index, rank_counts, centre, coefficients):
     """Write ``u = -2 a_i / (P N)`` for the positives, tied ones their mean.
 
@@ -44,3 +44,9 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
             coefficients[positive_index[place]] = u
         k = end
     return loss, total
+
+
+@kernel
+def loss_of_counts(addresses, table, above, n_negatives):
+    """Δ of the ranking with ``above[i]`` negatives above positive i + 1."""
+    return call_loss(addresses[2], above.ctypes.data, above.size, n_negatives, table.ctypes.data)

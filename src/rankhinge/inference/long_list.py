@@ -13,18 +13,19 @@ What was copied out is settled as a group like any other. Both ways are exact wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rankhinge import _threads
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.callbacks import CompiledLoss
 from rankhinge.inference.finish import finish
+from rankhinge.inference.jit import kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, collect, count, first_bad, write
 from rankhinge.inference.query import best_rank, make_query
@@ -58,7 +59,7 @@ def stretches(size: int) -> list[slice]:
     n_chunks = -(-size // CHUNK)
     n_parts = max(1, min(_threads.n_threads(), n_chunks))
     bounds = [CHUNK * (n_chunks * part // n_parts) for part in range(n_parts)] + [size]
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def on_stretches(work: Callable[[int, slice], Any], parts: list[slice]) -> list[Any]:
@@ -66,14 +67,14 @@ def on_stretches(work: Callable[[int, slice], Any], parts: list[slice]) -> list[
     return _threads.run([partial(work, n, part) for n, part in enumerate(parts)])
 
 
-def raise_if_bad(places: list[int], parts: list[slice]) -> None:
+def raise_if_bad(places: Sequence[int], parts: list[slice]) -> None:
     """Raise `BadScore` for the first stretch that reports one."""
     for place, part in zip(places, parts, strict=True):
         if place >= 0:
             raise BadScore(part.start + place)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sample_bounds(query, sample):
     """Where the ranks of a descending sample of the negatives begin to exceed 1 and to be P + 1.
 
@@ -230,9 +231,7 @@ class _LongList:
             mine = groups[bounds[share] : bounds[share + 1]]
             a, b = mine[0, START], mine[-1, STOP]
             mine[:, [START, STOP]] -= a
-            return settle(
-                self.query, values[a:b], index[a:b], mine, len(mine), self.centre, coefficients, rank_counts[share]
-            )
+            return settle(self.query, values[a:b], index[a:b], mine, self.centre, coefficients, rank_counts[share])
 
         if n_groups == 0:
             return 0.0
@@ -242,7 +241,7 @@ class _LongList:
         return float(sum(totals))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rank_of(query, j, score):
     return best_rank(query, j, score, 1, query.positives.size + 1)
 

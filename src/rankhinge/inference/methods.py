@@ -25,7 +25,7 @@ class _Negatives(NamedTuple):
     """Scores and places of the negatives, in an order along which the ranks ascend, and the steps it took."""
 
     values: NDArray[np.float64]
-    index: NDArray[np.int64]
+    places: NDArray[np.int64]
     ranks: NDArray[np.int64]
     n_steps: int
 

@@ -2,26 +2,26 @@
 
 Everything here is deterministic and none of it goes quadratic: pivots are medians of three taken at positions from
 a fixed linear congruential sequence, equal scores are gathered in one block (a constant array is one round), and
-a part that resists is finished by heap sort.
+a part that resists is finished by Shell's sort.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankhinge.inference.buckets import bucket_of, make_grid
+from rankhinge.inference.jit import inner, kernel
 
 _INSERTION = 20
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def _swap(values, index, a, b):
     values[a], values[b] = values[b], values[a]
     index[a], index[b] = index[b], index[a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insertion_sort(values, index, start, stop):
     """Sort ``values[start:stop]`` descending, `index` along with it; O(m) if sorted already."""
     for k in range(start + 1, stop):
@@ -33,31 +33,28 @@ def insertion_sort(values, index, start, stop):
         values[place], index[place] = value, item
 
 
-@njit(cache=True, nogil=True)
-def _sift_down(values, index, start, root, size):
-    """Restore the heap (smallest on top) of ``values[start : start + size]`` below `root`."""
-    while 2 * root + 1 < size:
-        child = 2 * root + 1
-        if child + 1 < size and values[start + child + 1] < values[start + child]:
-            child += 1
-        if values[start + root] <= values[start + child]:
-            return
-        _swap(values, index, start + root, start + child)
-        root = child
+@kernel
+def shell_sort(values, index, start, stop):
+    """Sort ``values[start:stop]`` descending, `index` along with it, in O(m^(4/3)) whatever the input.
+
+    Insertion sort over ever smaller gaps, those of Sedgewick (1986): the last resort for parts that resist.
+    """
+    power = 0
+    while (4 << 2 * power) + (3 << power) + 1 < stop - start:
+        power += 1
+    while power >= 0:
+        gap = 1 if power == 0 else (1 << 2 * power) + (3 << power - 1) + 1
+        for k in range(start + gap, stop):
+            value, item = values[k], index[k]
+            place = k
+            while place >= start + gap and values[place - gap] < value:
+                values[place], index[place] = values[place - gap], index[place - gap]
+                place -= gap
+            values[place], index[place] = value, item
+        power -= 1
 
 
-@njit(cache=True, nogil=True)
-def heap_sort(values, index, start, stop):
-    """O(m log m) whatever the input: the last resort."""
-    size = stop - start
-    for root in range(size // 2 - 1, -1, -1):
-        _sift_down(values, index, start, root, size)
-    for last in range(size - 1, 0, -1):
-        _swap(values, index, start, start + last)
-        _sift_down(values, index, start, 0, last)
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def median_of_three(values, start, stop, seed):
     """A pivot value for ``values[start:stop]`` and the next state of the sequence of positions."""
     size = stop - start
@@ -66,10 +63,12 @@ def median_of_three(values, start, stop, seed):
     b = values[start + size // 2]
     seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
     c = values[start + seed % size]
-    return max(min(a, b), min(max(a, b), c)), seed
+    if a > b:
+        a, b = b, a
+    return (a if c < a else (b if c > b else c)), seed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def partition(values, index, start, stop, pivot):
     """Rearrange to ``> pivot | = pivot | < pivot``; return where the block of equals begins and ends."""
     above, k, below = start, start, stop
@@ -87,7 +86,7 @@ def partition(values, index, start, stop, pivot):
     return above, below
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select(values, index, start, stop, target):
     """Quickselect: bring the score that belongs at position `target` there; return its block of equals."""
     seed = 12345
@@ -100,7 +99,7 @@ def select(values, index, start, stop, target):
     while True:
         if stop - start <= _INSERTION or rounds > limit:
             if rounds > limit:
-                heap_sort(values, index, start, stop)
+                shell_sort(values, index, start, stop)
             else:
                 insertion_sort(values, index, start, stop)
             block, after = target, target + 1
@@ -120,33 +119,7 @@ def select(values, index, start, stop, target):
         rounds += 1
 
 
-@njit(cache=True, nogil=True)
-def _quicksort(values, index, start, stop):
-    """Sort ``values[start:stop]`` descending, `index` along with it, with a stack of bounded depth."""
-    seed = 12345
-    budget = 64 * (stop - start)
-    parts = [(start, stop)]
-    while len(parts) > 0:
-        start, stop = parts.pop()
-        while stop - start > _INSERTION:
-            budget -= stop - start
-            if budget < 0:
-                heap_sort(values, index, start, stop)
-                start = stop
-                break
-            pivot, seed = median_of_three(values, start, stop, seed)
-            block, after = partition(values, index, start, stop, pivot)
-            # The larger part waits, the smaller goes on: the stack holds at most log2(n) parts.
-            if block - start > stop - after:
-                parts.append((start, block))
-                start = after
-            else:
-                parts.append((after, stop))
-                stop = block
-        insertion_sort(values, index, start, stop)
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def sort_descending(values, index):
     """Sort all of `values`, `index` along with it: into buckets first, which spares most comparisons."""
     size = values.size
@@ -155,7 +128,8 @@ def sort_descending(values, index):
         return
     lowest = highest = values[0]
     for k in range(1, size):
-        lowest, highest = min(lowest, values[k]), max(highest, values[k])
+        lowest = values[k] if values[k] < lowest else lowest
+        highest = values[k] if values[k] > highest else highest
     grid = make_grid(lowest, highest, size)
     ends = np.zeros(grid.size + 1, np.int64)
     for k in range(size):
@@ -173,4 +147,4 @@ def sort_descending(values, index):
         if stop - ends[b] <= _INSERTION:
             insertion_sort(values, index, ends[b], stop)
         else:
-            _quicksort(values, index, ends[b], stop)
+            shell_sort(values, index, ends[b], stop)

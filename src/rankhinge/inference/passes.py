@@ -9,16 +9,16 @@ allows, would keep the loops from being vectorised.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankhinge.inference.buckets import bucket_of
+from rankhinge.inference.jit import inner, kernel
 
 # Differences of scores, and sums of a list's worth of them, must not overflow.
 LARGEST_SCORE = 1e300
 CHUNK = 1 << 14
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_bad(scores):
     """The first place with a NaN, infinite or too large score, or -1."""
     bad = False
@@ -31,7 +31,7 @@ def first_bad(scores):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def extent(scores, relevant):
     """Least and greatest score of the negatives; there must be one."""
     first = 0
@@ -54,10 +54,12 @@ def extent(scores, relevant):
     for k in range(scores.size // 4 * 4, scores.size):
         s0 = filler if relevant[k] else np.float64(scores[k])
         low0, high0 = s0 if s0 < low0 else low0, s0 if s0 > high0 else high0
-    return min(min(low0, low1), min(low2, low3)), max(max(high0, high1), max(high2, high3))
+    low0, high0 = low1 if low1 < low0 else low0, high1 if high1 > high0 else high0
+    low2, high2 = low3 if low3 < low2 else low2, high3 if high3 > high2 else high2
+    return low2 if low2 < low0 else low0, high2 if high2 > high0 else high0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(scores, relevant, grid, buckets, counts):
     """Count the samples in each bucket (positives: one beyond the last) and keep each sample's bucket.
 
@@ -76,7 +78,7 @@ def count(scores, relevant, grid, buckets, counts):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write(scores, buckets, offset, table, following, values, index, centre, coefficients, sums):
     """Write u of the settled buckets; move the samples of unsettled ones, in order, to ``following[g]`` on.
 
@@ -100,7 +102,7 @@ def write(scores, buckets, offset, table, following, values, index, centre, coef
         sums[start // CHUNK] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(scores, relevant, offset, cut, values, index):
     """Copy the negatives that score at least `cut`; `index` counts from `offset`.
 

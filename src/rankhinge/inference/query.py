@@ -4,33 +4,45 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from numba import njit
-
 from rankhinge.inference.callbacks import call_best_rank, call_half_scale
+from rankhinge.inference.jit import inner, kernel
 
-Query = namedtuple("Query", "addresses table positives n_negatives half_scale")
-Query.__doc__ = """A list: its loss's callbacks and table, its positives' scores (descending), its number of negatives."""
+Query = namedtuple("Query", "positives n_negatives half_scale addresses table positives_at table_at best_rank_at")
+Query.__doc__ = """A list: its positives' scores (descending), its number of negatives, its loss's callbacks and table.
+
+The addresses are kept as plain numbers: asking an array for its address counts a reference, which costs more
+than the call that wants it.
+"""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_query(addresses, table, positives, n_negatives):
     """Gather what `best_rank` needs; `positives` must be sorted by descending score."""
     half_scale = call_half_scale(addresses[0], positives.size, n_negatives, table.ctypes.data)
-    return Query(addresses, table, positives, n_negatives, half_scale)
+    return Query(
+        positives,
+        n_negatives,
+        half_scale,
+        addresses,
+        table,
+        positives.ctypes.data,
+        table.ctypes.data,
+        addresses[1],
+    )
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def best_rank(query, j, score, low, high):
     """The largest maximiser of f_j over the ranks ``low … high`` for a j-th best negative with this score."""
     return call_best_rank(
-        query.addresses[1],
+        query.best_rank_at,
         j,
         score,
         low,
         high,
-        query.positives.ctypes.data,
+        query.positives_at,
         query.positives.size,
         query.n_negatives,
         query.half_scale,
-        query.table.ctypes.data,
+        query.table_at,
     )

@@ -11,13 +11,13 @@ their own (so that constant scores cost one round), and the search tries all ran
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankhinge.inference.jit import kernel
 from rankhinge.inference.partition import select
 from rankhinge.inference.settle import sorted_ranks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quicksort_ranks(query, values, index, ranks, explicit):
     """Ranks of all negatives; `values`, `index` are rearranged so that ``ranks`` ascends along them.
 
@@ -40,7 +40,12 @@ def quicksort_ranks(query, values, index, ranks, explicit):
             n_steps += sorted_ranks(query, values, block, after, block, low, high, ranks, room)
             if explicit.size > 0:
                 explicit[block:after] = True
-            parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = after, stop, ranks[after - 1], high
+            parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = (
+                after,
+                stop,
+                ranks[after - 1],
+                high,
+            )
             n_parts += 1
             stop, high = block, ranks[block]
     return n_steps

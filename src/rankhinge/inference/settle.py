@@ -16,9 +16,9 @@ the groups themselves.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankhinge.inference.buckets import bucket_of, lower_edge, make_grid
+from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import insertion_sort, median_of_three, partition
 from rankhinge.inference.query import best_rank
 
@@ -28,42 +28,48 @@ BUCKETED = 192
 _MOST_BUCKETS = 1 << 16
 
 
-@njit(cache=True, nogil=True)
+@inner
 def n_buckets(size, n_open):
     """How many buckets for `size` negatives with `n_open` ranks to tell apart.
 
     Each of the n_open thresholds leaves its bucket unsettled: sixteen times as many buckets leave a sixteenth.
     """
-    return min(max(size, 64), 16 * n_open + 64, _MOST_BUCKETS)
+    wanted = 16 * n_open + 64
+    wanted = wanted if wanted < size else size
+    return wanted if wanted < _MOST_BUCKETS else _MOST_BUCKETS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def one_group(size, n_positives):
     """A stack that holds all negatives of a list as one group."""
-    groups = np.empty((16, 5), np.int64)
+    groups = np.empty((1, 5), np.int64)
     groups[0, START], groups[0, STOP], groups[0, J0], groups[0, LOW], groups[0, HIGH] = 0, size, 0, 1, n_positives + 1
     return groups
 
 
-@njit(cache=True, nogil=True)
-def with_room(groups, n_groups, n_more):
-    """The stack itself if `n_more` rows fit on top of `n_groups`, else a larger copy."""
-    if n_groups + n_more <= groups.shape[0]:
-        return groups
-    larger = np.empty((2 * (n_groups + n_more), 5), np.int64)
-    _copy_rows(groups, n_groups, larger, 0)
-    return larger
+@inner
+def _push(found, stack, n_groups, limit):
+    """Put groups on top of the stack, one with more than `limit` negatives, if there is any, on the very top.
 
-
-@njit(cache=True, nogil=True)
-def _copy_rows(source, n_rows, target, first):
-    # A loop: assigning slices would compile their error messages too, for seconds.
-    for row in range(n_rows):
+    Returns the new height and whether there is such a group. (A loop: assigning slices would compile their
+    error messages too, for seconds.)
+    """
+    large = -1
+    for g in range(found.shape[0]):
         for column in range(5):
-            target[first + row, column] = source[row, column]
+            stack[n_groups, column] = found[g, column]
+        if found[g, STOP] - found[g, START] > limit:
+            large = n_groups
+        n_groups += 1
+    if large >= 0:
+        for column in range(5):
+            swapped = stack[large, column]
+            stack[large, column] = stack[n_groups - 1, column]
+            stack[n_groups - 1, column] = swapped
+    return n_groups, large >= 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sorted_ranks(query, values, start, stop, j0, low, high, ranks, parts):
     """Ranks of negatives in descending order, by divide and conquer: O(P log m) steps; returns their number.
 
@@ -85,13 +91,18 @@ def sorted_ranks(query, values, start, stop, j0, low, high, ranks, parts):
             n_steps += highest - lowest
             ranks[middle] = rank
             if b > middle + 1:
-                parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = middle + 1, b, rank, highest
+                parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = (
+                    middle + 1,
+                    b,
+                    rank,
+                    highest,
+                )
                 n_parts += 1
             b, highest = middle, rank
     return n_steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_sorted(query, values, index, ranks, start, stop, centre, coefficients, rank_counts):
     """Write u for negatives whose tied scores stand together; returns their part of ``Σ u (s - centre)``."""
     n_positives = query.positives.size
@@ -117,7 +128,7 @@ def write_sorted(query, values, index, ranks, start, stop, centre, coefficients,
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def edge_ranks(query, grid, at_least, j0, low, high, ranks):
     """Bounds on the ranks in each bucket: those of bucket b lie in ``ranks[b + 1] … ranks[b]``.
 
@@ -147,7 +158,7 @@ def edge_ranks(query, grid, at_least, j0, low, high, ranks):
     return n_steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle_buckets(query, grid, counts, j0, low, high, rank_counts, table):
     """From the counts of a grid: each settled bucket's u, and a group for each unsettled one.
 
@@ -160,10 +171,8 @@ def settle_buckets(query, grid, counts, j0, low, high, rank_counts, table):
         at_least[b] = at_least[b + 1] + counts[b]
     ranks = np.empty(grid.size + 1, np.int64)
     n_steps = edge_ranks(query, grid, at_least, j0, low, high, ranks)
-    n_groups = 0
-    for b in range(grid.size):
-        n_groups += (ranks[b] != ranks[b + 1]) & (counts[b] > 0)
-    groups = np.empty((n_groups, 5), np.int64)
+    # Each unsettled bucket takes at least one of the high - low changes of rank.
+    groups = np.empty((grid.size if grid.size < high - low else high - low, 5), np.int64)
     n_positives = query.positives.size
     unit = 2.0 / n_positives / query.n_negatives
     place = g = 0
@@ -177,10 +186,10 @@ def settle_buckets(query, grid, counts, j0, low, high, rank_counts, table):
             groups[g, LOW], groups[g, HIGH] = ranks[b + 1], ranks[b]
             place += counts[b]
             g += 1
-    return groups, n_steps
+    return groups[:g], n_steps
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bucket_step(query, values, index, group, grid, centre, coefficients, rank_counts):
     """Settle what counting settles; the rest is moved to the front of the group and returned as groups."""
     start, stop = group[START], group[STOP]
@@ -212,20 +221,7 @@ def _bucket_step(query, values, index, group, grid, centre, coefficients, rank_c
     return found, total, n_steps
 
 
-@njit(cache=True, nogil=True)
-def _largest_last(groups, first, n_groups, limit):
-    """Whether a group from the `first` on is larger than `limit`; if so it is brought to the top of the stack."""
-    for g in range(first, n_groups):
-        if groups[g, STOP] - groups[g, START] > limit:
-            for column in range(5):
-                swapped = groups[g, column]
-                groups[g, column] = groups[n_groups - 1, column]
-                groups[n_groups - 1, column] = swapped
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
+@inner
 def _settle_equal(query, values, index, group, centre, coefficients, rank_counts):
     """All of a group at one known rank."""
     u = 2.0 / query.positives.size / query.n_negatives * (query.positives.size + 1 - group[LOW])
@@ -237,22 +233,28 @@ def _settle_equal(query, values, index, group, centre, coefficients, rank_counts
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _grid_for(values, group):
     """Buckets for a large group; a grid of one bucket means that they would not help."""
     start, stop = group[START], group[STOP]
     lowest = highest = values[start]
     for k in range(start, stop):
-        lowest = min(lowest, values[k])
-        highest = max(highest, values[k])
+        lowest = values[k] if values[k] < lowest else lowest
+        highest = values[k] if values[k] > highest else highest
     return make_grid(lowest, highest, n_buckets(stop - start, group[HIGH] - group[LOW]))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _settle_handful(query, values, index, start, stop, j0, low, high, unit, centre, coefficients, rank_counts):
     """A few negatives with few ranks open, sorted and ranked one after the other: most groups end here."""
-    insertion_sort(values, index, start, stop)
     n_ranks = query.positives.size + 1
+    if stop - start == 1:
+        rank = best_rank(query, j0 + 1, values[start], low, high)
+        rank_counts[rank] += 1
+        u = unit * (n_ranks - rank)
+        coefficients[index[start]] = u
+        return u * (values[start] - centre), high - low
+    insertion_sort(values, index, start, stop)
     total, n_steps, rank = 0.0, 0, low
     k = start
     while k < stop:
@@ -272,9 +274,9 @@ def _settle_handful(query, values, index, start, stop, j0, low, high, unit, cent
     return total, n_steps
 
 
-@njit(cache=True, nogil=True)
-def settle(query, values, index, groups, n_groups, centre, coefficients, rank_counts):
-    """Find the ranks of all negatives in the first `n_groups` rows of `groups`.
+@kernel
+def settle(query, values, index, groups, centre, coefficients, rank_counts):
+    """Find the ranks of all negatives in `groups`, one row (start, stop, j0, low, high) each.
 
     `values` and `index` are the groups' scores and places in the list; both are rearranged. Writes
     ``coefficients[index]`` and adds to ``rank_counts[r]`` the number of negatives with rank r. Returns
@@ -284,12 +286,15 @@ def settle(query, values, index, groups, n_groups, centre, coefficients, rank_co
     unit = 2.0 / query.positives.size / query.n_negatives
     ranks = np.empty(values.size, np.int64)
     parts = np.empty((64, 4), np.int64)
+    # Groups are not empty and do not overlap: there are never more than samples.
+    stack = np.empty((values.size + 1, 5), np.int64)
+    n_groups, _ = _push(groups, stack, 0, values.size)
     while n_groups > 0:
         n_groups -= 1
-        start, stop, j0 = groups[n_groups, START], groups[n_groups, STOP], groups[n_groups, J0]
-        low, high = groups[n_groups, LOW], groups[n_groups, HIGH]
+        start, stop, j0 = stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0]
+        low, high = stack[n_groups, LOW], stack[n_groups, HIGH]
         if low == high:
-            total += _settle_equal(query, values, index, groups[n_groups], centre, coefficients, rank_counts)
+            total += _settle_equal(query, values, index, stack[n_groups], centre, coefficients, rank_counts)
             continue
         if stop - start <= 2 or (stop - start <= _SORTED and high - low <= 8):
             part, steps = _settle_handful(
@@ -299,22 +304,19 @@ def settle(query, values, index, groups, n_groups, centre, coefficients, rank_co
             n_steps += steps
             continue
         if stop - start > BUCKETED:
-            group = groups[n_groups]
+            group = stack[n_groups]
             found, part, steps = _bucket_step(
                 query, values, index, group, _grid_for(values, group), centre, coefficients, rank_counts
             )
             total += part
             n_steps += steps
-            groups = with_room(groups, n_groups, found.shape[0])
-            _copy_rows(found, found.shape[0], groups, n_groups)
-            first = n_groups
-            n_groups += found.shape[0]
-            if not _largest_last(groups, first, n_groups, (stop - start) // 2):
+            n_groups, resists = _push(found, stack, n_groups, (stop - start) // 2)
+            if not resists:
                 continue
             # A cluster that linear buckets cannot spread: halve it by a pivot instead.
             n_groups -= 1
-            start, stop, j0 = groups[n_groups, START], groups[n_groups, STOP], groups[n_groups, J0]
-            low, high = groups[n_groups, LOW], groups[n_groups, HIGH]
+            start, stop, j0 = stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0]
+            low, high = stack[n_groups, LOW], stack[n_groups, HIGH]
         if stop - start <= _SORTED:
             insertion_sort(values, index, start, stop)
             block, after = start, stop
@@ -323,10 +325,9 @@ def settle(query, values, index, groups, n_groups, centre, coefficients, rank_co
             block, after = partition(values, index, start, stop, pivot)
         n_steps += sorted_ranks(query, values, block, after, j0 + block - start, low, high, ranks, parts)
         total += write_sorted(query, values, index, ranks, block, after, centre, coefficients, rank_counts)
-        groups = with_room(groups, n_groups, 2)
         for a, b, lowest, highest in ((start, block, low, ranks[block]), (after, stop, ranks[after - 1], high)):
             if a < b:
-                groups[n_groups, START], groups[n_groups, STOP], groups[n_groups, J0] = a, b, j0 + a - start
-                groups[n_groups, LOW], groups[n_groups, HIGH] = lowest, highest
+                stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0] = a, b, j0 + a - start
+                stack[n_groups, LOW], stack[n_groups, HIGH] = lowest, highest
                 n_groups += 1
     return total, n_steps

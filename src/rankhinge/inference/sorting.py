@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import select as select_block
 from rankhinge.inference.query import best_rank
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def greedy_ranks(query, values, ranks):
     """Try every rank for every negative (Yue et al. 2007; Chakrabarti et al. 2008): O(P N) steps.
 
@@ -20,7 +19,7 @@ def greedy_ranks(query, values, ranks):
     return values.size * (n_ranks - 1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _search_rank(query, j, score):
     """The best rank of one negative for the AP loss (003, Algorithm 2).
 
@@ -47,7 +46,7 @@ def _search_rank(query, j, score):
     return rank, n_steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_ranks(query, values, ranks):
     """`_search_rank` for each negative, `values` sorted descending: O(N log P + P²). AP only."""
     total = 0
@@ -57,7 +56,7 @@ def search_ranks(query, values, ranks):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_settled_last(query, values, index):
     """Selective ranking (003, Algorithm 3): how many negatives must be ranked one by one.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.finish import finish
+from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
 from rankhinge.inference.query import make_query
@@ -15,7 +15,7 @@ from rankhinge.inference.settle import BUCKETED, START, STOP, n_buckets, one_gro
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(scores, relevant, wanted):
     """Scores and places of the samples whose relevance is `wanted`, in the order of the list."""
     size = 0
@@ -30,7 +30,7 @@ def find(scores, relevant, wanted):
     return values[:size], index[:size]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count_out(query, scores, relevant, centre, coefficients, rank_counts):
     """Settle by counting what can be; return the other negatives, their groups, ``Σ u (s - centre)`` and the steps."""
     lowest, highest = extent(scores, relevant)
@@ -52,10 +52,10 @@ def _count_out(query, scores, relevant, centre, coefficients, rank_counts):
     total = 0.0
     for chunk in range(sums.size):
         total += sums[chunk]
-    return values, index, groups, n_groups, total, n_steps
+    return values, index, groups, total, n_steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def infer(scores, relevant, addresses, table, coefficients):
     """The most violating ranking of one list.
 
@@ -77,18 +77,16 @@ def infer(scores, relevant, addresses, table, coefficients):
     # Σu = 0 allows any centre; one amid the scores keeps u·s accurate whatever their offset.
     centre = positives[positives.size // 2]
     if n_negatives > BUCKETED:
-        values, index, groups, n_groups, total, n_steps = _count_out(
-            query, scores, relevant, centre, coefficients, rank_counts
-        )
+        values, index, groups, total, n_steps = _count_out(query, scores, relevant, centre, coefficients, rank_counts)
     else:
         values, index = find(scores, relevant, False)
-        groups, n_groups, total, n_steps = one_group(n_negatives, positives.size), 1, 0.0, 0
-    rest, steps = settle(query, values, index, groups, n_groups, centre, coefficients, rank_counts)
+        groups, total, n_steps = one_group(n_negatives, positives.size), 0.0, 0
+    rest, steps = settle(query, values, index, groups, centre, coefficients, rank_counts)
     loss, positive_total = finish(query, positive_index, rank_counts, centre, coefficients)
     return SETTLED, -1, loss + (total + rest + positive_total), loss, n_steps + steps, rank_counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def infer_lists(
     scores, relevant, offsets, longest, addresses, table, values, losses, coefficients, usable, first, last
 ):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.passes import CHUNK, first_bad
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hinge(scores, relevant, n_samples, coefficients, sums, margins):
     """Write ``u = -y / n`` where ``y s < 1``, else 0.
 
@@ -32,7 +31,7 @@ def hinge(scores, relevant, n_samples, coefficients, sums, margins):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sum_of_hinges(scores, relevant):
     # Four lanes: a single running sum would wait for itself at every sample.
     sum0 = sum1 = sum2 = sum3 = 0.0

@@ -1,0 +1,308 @@
+"""The results of `inference.py` as tables, verdicts and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from _harness import power_of_ten
+
+Cell = dict[str, Any]
+
+LOSS_NAMES = {"ap": "AP", "ndcg": "NDCG"}
+KINDS = {
+    "overlapping": "overlapping",
+    "trained": "as after training",
+    "separated": "separated",
+}
+KIND_TEXTS = {
+    "overlapping": "standard normal scores, the positives' raised by 0.5",
+    "trained": "the positives' raised until 99 % of the negatives have the last interleaving rank, P + 1",
+    "separated": "the positives' raised until all of them have it: the hinge is 0",
+}
+ROW_NAMES = {
+    "zero-one": "0-1 pass",
+    "auto": "default (`auto`)",
+    "histogram": "`histogram`",
+    "quicksort": "`quicksort`",
+    "select": "`select`",
+    "search": "`search`",
+    "greedy": "`greedy`",
+    "sort": "NumPy's sort of the negatives",
+    "read": "one read of the scores",
+}
+
+
+def size_name(cell: Cell) -> str:
+    return f"{power_of_ten(cell['n_positives'])} × {power_of_ten(cell['n_negatives'])}"
+
+
+def time_text(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1 or unit == "µs":
+            return f"{seconds * factor:.3g} {unit}"
+    raise AssertionError
+
+
+def number_text(number: float) -> str:
+    """Two or three digits that matter, no exponent."""
+    if number >= 1000:
+        return power_of_ten(round(number))
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}" if number >= 10 else f"{number:.2f}"
+
+
+def text_table(header: list[str], rows: list[list[str]], align: str = "right") -> str:
+    """A table in Markdown, padded so that it reads as well in a terminal; `align` is for all but the first column."""
+    table = [header, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    right = align == "right"
+
+    def line(row: list[str]) -> str:
+        rest = (text.rjust(width) if right else text.ljust(width) for text, width in zip(row[1:], widths[1:]))
+        return "| " + " | ".join([row[0].ljust(widths[0]), *rest]) + " |"
+
+    dashes = ["-" * (width + 2) for width in widths]
+    rule = "|" + "|".join([dashes[0], *(dash[:-1] + ":" if right else dash for dash in dashes[1:])]) + "|"
+    return "\n".join([line(header), rule, *(line(row) for row in rows)])
+
+
+def select(cells: Iterable[Cell], **wanted: Any) -> list[Cell]:
+    wanted.setdefault("dtype", "float64")
+    return [cell for cell in cells if all(cell[key] == value for key, value in wanted.items())]
+
+
+def ratio_table(cells: list[Cell]) -> str:
+    """Rows: rivals; columns: sizes; entries: time relative to the 0-1 pass with its quartiles."""
+    header = ["time / 0-1 pass", *(size_name(cell) for cell in cells)]
+    rows = [["0-1 pass takes", *(time_text(cell["seconds"]["zero-one"]["median"]) for cell in cells)]]
+    for rival, name in ROW_NAMES.items():
+        if rival == "zero-one" or not any(rival in cell["to_zero_one"] for cell in cells):
+            continue
+        rows.append([name, *(_ratio_text(cell["to_zero_one"].get(rival)) for cell in cells)])
+    return text_table(header, rows)
+
+
+def _ratio_text(entry: dict[str, float] | None) -> str:
+    if entry is None:
+        return "–"
+    return f"{number_text(entry['ratio'])} ({number_text(entry['low'])}…{number_text(entry['high'])})"
+
+
+def step_table(cells: list[Cell]) -> str:
+    header = ["steps evaluated", *(size_name(cell) for cell in cells)]
+    methods = [method for method in ROW_NAMES if any(method in cell["steps"] for cell in cells)]
+    rows = [
+        [
+            ROW_NAMES[method],
+            *(power_of_ten(cell["steps"][method]) if method in cell["steps"] else "–" for cell in cells),
+        ]
+        for method in methods
+    ]
+    return text_table(header, rows)
+
+
+@dataclass
+class Verdict:
+    """One target and the figures that decide about it."""
+
+    target: str
+    limit: float
+    at_most: bool
+    figures: dict[str, float]
+    aim: float | None = None
+    unit: str = ""
+    met: bool | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.met = all(map(self._fits, self.figures.values())) if self.figures else None
+
+    def _fits(self, figure: float) -> bool:
+        return figure <= self.limit if self.at_most else figure >= self.limit
+
+    def verdict(self) -> str:
+        if self.met is None:
+            return "not measured"
+        if not self.met:
+            missed = sum(not self._fits(figure) for figure in self.figures.values())
+            return f"NOT MET ({missed} of {len(self.figures)})"
+        if self.aim is None:
+            return "met"
+        reached = max(self.figures.values()) <= self.aim
+        return f"met, {'and' if reached else 'but not'} the aim of {self.aim}"
+
+    def worst(self) -> str:
+        if not self.figures:
+            return "–"
+        choose = max if self.at_most else min
+        where = choose(self.figures, key=self.figures.__getitem__)
+        return f"{number_text(self.figures[where])}{self.unit} ({where})"
+
+    def bound(self) -> str:
+        return f"{'≤' if self.at_most else '≥'} {self.limit:g}{self.unit}"
+
+
+def _per_cell(cells: Iterable[Cell], figure: Callable[[Cell], float]) -> dict[str, float]:
+    found = {}
+    for cell in cells:
+        where = f"{LOSS_NAMES[cell['loss']]}, {KINDS[cell['kind']]}, {size_name(cell)}"
+        found[where] = figure(cell)
+    return found
+
+
+def _times_faster(fast: str, slow: str) -> Callable[[Cell], float]:
+    return lambda cell: cell["seconds"][slow]["median"] / cell["seconds"][fast]["median"]
+
+
+def _to_zero_one(cell: Cell) -> float:
+    return cell["to_zero_one"]["auto"]["ratio"]
+
+
+def _growth(cells: list[Cell]) -> dict[str, float]:
+    small = {(c["loss"], c["kind"]): c for c in select(cells, n_positives=10**3, n_negatives=10**6)}
+    found = {}
+    for cell in select(cells, n_positives=10**4, n_negatives=10**7):
+        other = small.get((cell["loss"], cell["kind"]))
+        if other is not None:
+            where = f"{LOSS_NAMES[cell['loss']]}, {KINDS[cell['kind']]}"
+            found[where] = _to_zero_one(cell) / _to_zero_one(other)
+    return found
+
+
+def judge(results: dict[str, Any]) -> list[Verdict]:
+    """Every target, with all the figures that it speaks of."""
+    cells = results["cells"]
+    long = [cell for cell in select(cells) if cell["n_negatives"] >= 10**6]
+    easy = [cell for cell in long if cell["kind"] != "overlapping"]
+    hard = [cell for cell in long if cell["kind"] == "overlapping"]
+    longest = select(cells, n_negatives=10**7, kind="overlapping")
+    phoning = select(cells, n_positives=227, n_negatives=3120)
+    middle = [cell for cell in select(cells, n_positives=10**3, n_negatives=10**5) if "greedy" in cell["seconds"]]
+    memory = {
+        f"{LOSS_NAMES[entry['loss']]}, {KINDS[entry['kind']]}, {call} call": entry[call]
+        for entry in results["memory"]
+        if entry["n_negatives"] >= 10**7
+        for call in ("first", "later")
+    }
+    starts = results["cold_start"]
+    return [
+        Verdict("default / 0-1 pass, N ≥ 10⁶, trained and separated", 3, True, _per_cell(easy, _to_zero_one), 1.5),
+        Verdict("default / 0-1 pass, N ≥ 10⁶, overlapping", 5, True, _per_cell(hard, _to_zero_one), 1.5),
+        Verdict(
+            "`quicksort` / default, N = 10⁷, overlapping",
+            10,
+            False,
+            _per_cell(longest, _times_faster("auto", "quicksort")),
+        ),
+        Verdict(
+            "`quicksort` / default at 227 × 3120", 5, False, _per_cell(phoning, _times_faster("auto", "quicksort"))
+        ),
+        Verdict(
+            "`greedy` / `quicksort` at 10³ × 10⁵", 10, False, _per_cell(middle, _times_faster("quicksort", "greedy"))
+        ),
+        Verdict("(default / 0-1 pass) at 10⁴ × 10⁷ / the same at 10³ × 10⁶", 1.3, True, _growth(cells)),
+        Verdict("peak extra memory at N = 10⁷, in arrays of N float64, result included", 3, True, memory),
+        Verdict("cold start, nothing compiled yet", 10, True, _starts(starts, "first"), unit=" s"),
+        Verdict("cold start, later", 1.5, True, _starts(starts, "later"), unit=" s"),
+    ]
+
+
+def _starts(starts: dict[str, dict[str, float]], which: str) -> dict[str, float]:
+    return {name: seconds[which] for name, seconds in starts.items()}
+
+
+def verdicts_as_json(verdicts: list[Verdict]) -> list[dict[str, Any]]:
+    return [{**asdict(verdict), "verdict": verdict.verdict()} for verdict in verdicts]
+
+
+def verdict_table(verdicts: list[Verdict]) -> str:
+    header = ["", "target", "bound", "worst figure"]
+    rows = [[verdict.verdict(), verdict.target, verdict.bound(), verdict.worst()] for verdict in verdicts]
+    return text_table(header, rows, align="left")
+
+
+def figure_list(verdicts: list[Verdict]) -> str:
+    """All figures behind the verdicts, a target each line."""
+    lines = []
+    for verdict in verdicts:
+        if verdict.figures:
+            figures = "; ".join(f"{where}: {number_text(figure)}" for where, figure in verdict.figures.items())
+            lines.append(f"- {verdict.target}, {verdict.bound()}: {figures}.")
+    return "\n".join(lines)
+
+
+def page(results: dict[str, Any], verdicts: list[Verdict], figures: dict[str, str]) -> str:
+    """The generated page; `figures` maps what a figure shows to where it is, seen from the page."""
+    cells, machine = results["cells"], results["machine"]
+    facts = ", ".join(f"{name} {fact}" for name, fact in machine.items())
+    parts = [
+        "# Benchmark: the most violating ranking",
+        "Generated by `make bench ONLY=inference` (`benchmarks/inference.py`); do not edit by hand.",
+        "How long does inference take beside the cheapest thing that training could do with the same scores, the "
+        '0-1 hinge pass (`loss="zero-one"` through the same call: same validation, same threads, coefficients '
+        "written)? Sizes are positives × negatives. The rivals take turns in one run. A ratio is one of medians, "
+        "followed by the quartiles over the rounds. `greedy` is left out where P·N > 10⁹.",
+        f"Machine: {facts}; {results['threads']} threads for the default and the 0-1 pass. The other methods "
+        "and NumPy's sort run on one thread.",
+    ]
+    if results["quick"]:
+        parts.append("**A quick trial, not a measurement.**")
+    parts += ["## Targets", verdict_table(verdicts), figure_list(verdicts), "## Time relative to the 0-1 pass"]
+    for loss in LOSS_NAMES:
+        for kind in KINDS:
+            chosen = select(cells, loss=loss, kind=kind)
+            if chosen:
+                parts += [f"### {LOSS_NAMES[loss]}, {KINDS[kind]}", f"({KIND_TEXTS[kind]})", ratio_table(chosen)]
+    single = select(cells, dtype="float32")
+    if single:
+        title = f"### {LOSS_NAMES[single[0]['loss']]}, {KINDS[single[0]['kind']]}, float32"
+        parts += [title, ratio_table(single)]
+    parts += _asides(cells) + _steps(cells) + _memory(results["memory"])
+    parts.append("## Figures")
+    for caption, path in figures.items():
+        parts += [f"![{caption}]({path})", f"*{caption}.*"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _asides(cells: list[Cell]) -> list[str]:
+    with_asides = [cell for cell in select(cells) if cell["asides"]]
+    if not with_asides:
+        return []
+    text = (
+        "Where nearly all coefficients are 0 the default leaves their memory untouched, and whoever reads them first "
+        "pays for that: in the first column both sides sum u up as well. The other columns leave the threads out."
+    )
+    columns = ["both, then reading u", "both on one thread", "quicksort to one thread"]
+    header = ["", "default / 0-1, u read", "default / 0-1, one thread", "`quicksort` / default, one thread"]
+    rows = [
+        [
+            f"{LOSS_NAMES[cell['loss']]}, {KINDS[cell['kind']]}, {size_name(cell)}",
+            *(number_text(cell["asides"][column]["ratio"]) for column in columns),
+        ]
+        for cell in with_asides
+    ]
+    return ["## What the ratios leave out", text, text_table(header, rows)]
+
+
+def _steps(cells: list[Cell]) -> list[str]:
+    parts = ["## Steps evaluated", "How often the step function of the loss is evaluated, overlapping scores."]
+    for loss, name in LOSS_NAMES.items():
+        chosen = select(cells, loss=loss, kind="overlapping")
+        if chosen:
+            parts += [f"### {name}", step_table(chosen)]
+    return parts
+
+
+def _memory(entries: list[dict[str, Any]]) -> list[str]:
+    if not entries:
+        return []
+    header = ["peak extra memory / N float64", "first call", "later calls", "0-1 pass"]
+    rows = [
+        [
+            f"{LOSS_NAMES[entry['loss']]}, {KINDS[entry['kind']]}, {size_name(entry)}",
+            *(f"{entry[call]:.2f}" for call in ("first", "later", "zero_one")),
+        ]
+        for entry in entries
+    ]
+    text = "The result is one of these arrays. The first call on lists of a new length may build a table of discounts."
+    return ["## Memory", text, text_table(header, rows)]

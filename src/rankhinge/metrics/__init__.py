@@ -1,0 +1,59 @@
+"""Ranking metrics by the book, for one list or for many, with every policy explicit.
+
+All metrics are called as ``metric(relevance, scores, *, qid=None, ...)`` and return a float: the
+value of one list, or with `qid` the mean over the queries (`per_query` gives them one by one).
+They share no code with the losses, so that each can check the other.
+
+Where a metric is binary, a sample is relevant (positive) if its relevance is above 0.
+
+**ties**: what to do with equal scores of one list.
+
+- ``"average"``: the expectation over a uniformly random order of the tied samples, exactly, by the
+  closed forms of McSherry and Najork (2008);
+- ``"worst"`` / ``"best"``: the least relevant / the most relevant of the tied samples first;
+- ``"index"``: the order of the input;
+- ``"threshold"`` (average precision only): tied samples are retrieved together, as in scikit-learn.
+
+**no_positives**: the value of a list without a relevant sample, and for `auc` also of a list
+without an irrelevant one.
+
+- ``"nan"``: nan, and therefore nan for a mean which contains it;
+- ``"zero"`` / ``"one"``: 0 / 1;
+- ``"skip"``: left out; what remains of a single list, or if all are left out, is nan;
+- ``"raise"``: a `ValueError` that names the query.
+
+A list without negatives has average precision and reciprocal rank 1 in any order, and NDCG 1 if
+its gains are all the same.
+
+References
+----------
+F. McSherry and M. Najork, "Computing information retrieval performance measures efficiently in
+the presence of tied scores", ECIR 2008.
+"""
+
+from rankhinge._validation import QueryIds as QueryIds
+from rankhinge.metrics._functions import auc, average_precision, ndcg, precision_at_k, rbp, reciprocal_rank
+from rankhinge.metrics._per_query import per_query
+from rankhinge.metrics._policies import Floats as Floats
+from rankhinge.metrics._policies import Gains as Gains
+from rankhinge.metrics._policies import NoPositives as NoPositives
+from rankhinge.metrics._policies import Ties as Ties
+from rankhinge.metrics._policies import TiesOfAP as TiesOfAP
+from rankhinge.metrics._scorer import QueryScorer as QueryScorer
+from rankhinge.metrics._scorer import make_query_scorer
+
+__all__ = [
+    "auc",
+    "average_precision",
+    "make_query_scorer",
+    "ndcg",
+    "per_query",
+    "precision_at_k",
+    "rbp",
+    "reciprocal_rank",
+]
+
+# A pickled scorer names its class and its metric by their modules: those must outlive any move between files.
+for _name in (*__all__, "QueryScorer"):
+    globals()[_name].__module__ = __name__
+del _name

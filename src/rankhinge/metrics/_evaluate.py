@@ -1,0 +1,51 @@
+"""What all metrics do around their formula: validate, and give lists without a value what the policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankhinge._validation import QueryIds
+from rankhinge.metrics._lists import validated
+from rankhinge.metrics._policies import Floats, check_choice
+from rankhinge.metrics._values import average_precisions
+
+
+def evaluate(
+    core: Callable[..., Floats],
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    qid: QueryIds | None,
+    ties: str,
+    no_positives: str,
+    gains: Any = "binary",
+    **options: Any,
+) -> tuple[NDArray[Any], Floats]:
+    """Validate, compute the value of each list and apply the policy to the undefined ones."""
+    threshold = ("threshold",) if core is average_precisions else ()
+    check_choice("ties", ties, ("average", "worst", "best", "index", *threshold))
+    check_choice("no_positives", no_positives, ("nan", "zero", "one", "raise", "skip"))
+    lists = validated(relevance, scores, qid, gains)
+    values = core(lists, ties, **options)
+
+    n_positives = lists.count(lists.gains > 0)
+    undefined = (n_positives == 0) | np.isnan(values)
+    if no_positives == "skip":
+        return lists.queries[~undefined], values[~undefined]
+    if no_positives == "raise" and undefined.any():
+        where = int(np.flatnonzero(undefined)[0])
+        query = lists.queries[where : where + 1].tolist()[0]
+        lacking = "irrelevant" if n_positives[where] else "relevant"
+        name = "the list" if qid is None else f"query {query!r}"
+        raise ValueError(f"{name} has no {lacking} sample")
+    values[undefined] = {"zero": 0.0, "one": 1.0}.get(no_positives, np.nan)
+    return lists.queries, values
+
+
+def mean(found: tuple[NDArray[Any], Floats]) -> float:
+    _, values = found
+    return float(values.mean()) if len(values) else float("nan")

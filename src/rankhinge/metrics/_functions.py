@@ -1,0 +1,271 @@
+"""The metrics as they are called, a float each."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from rankhinge._validation import QueryIds
+from rankhinge.metrics._evaluate import evaluate, mean
+from rankhinge.metrics._policies import Gains, NoPositives, Ties, TiesOfAP
+from rankhinge.metrics._values import aucs, average_precisions, ndcgs, precisions_at_k, rbps, reciprocal_ranks
+
+
+def average_precision(
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    qid: QueryIds | None = None,
+    ties: TiesOfAP = "average",
+    no_positives: NoPositives = "nan",
+) -> float:
+    """Average precision, the mean precision at the ranks of the relevant samples.
+
+    ``AP = (1/P) sum_i i / rank_i`` over the P relevant samples in the order of their ranks. With
+    ``ties="threshold"`` it is ``sum_t (R_t - R_{t-1}) P_t`` with recall R and precision P at each
+    distinct score t (`sklearn.metrics.average_precision_score`).
+
+    Parameters
+    ----------
+    relevance : array-like of shape (n_samples,)
+        Relevance at least 0; relevant is what is above 0.
+    scores : array-like of shape (n_samples,)
+        Finite scores, the highest first.
+    qid : sequence of shape (n_samples,), optional
+        The query of each row: any hashable, rows in any order. Without it: one list.
+    ties : {"average", "worst", "best", "index", "threshold"}
+        How equal scores are ordered, see `rankhinge.metrics`.
+    no_positives : {"nan", "zero", "one", "raise", "skip"}
+        What a list without relevant samples gives, see `rankhinge.metrics`.
+
+    Returns
+    -------
+    float
+        The average precision, with `qid` the mean over the queries (MAP).
+
+    References
+    ----------
+    C. Manning, P. Raghavan, H. Schütze, Introduction to Information Retrieval, 2008, section 8.4.
+
+    Examples
+    --------
+    >>> average_precision([1, 0, 1], [3.0, 2.0, 1.0])
+    0.8333333333333333
+    >>> average_precision([0, 1], [5.0, 5.0])  # the mean of 1/2 and 1
+    0.75
+    >>> average_precision([1, 0, 0, 1], [3, 2, 1, 0], qid=["a", "b", "a", "b"])
+    0.75
+    """
+    return mean(evaluate(average_precisions, relevance, scores, qid=qid, ties=ties, no_positives=no_positives))
+
+
+def ndcg(
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    qid: QueryIds | None = None,
+    k: int | None = None,
+    gains: Gains = "linear",
+    ties: Ties = "average",
+    no_positives: NoPositives = "nan",
+) -> float:
+    """Normalised discounted cumulative gain, optionally cut off after rank k.
+
+    ``NDCG@k = DCG@k / max DCG@k`` with ``DCG@k = sum_{rank <= k} gain(rank) / log2(1 + rank)``.
+
+    Parameters
+    ----------
+    relevance, scores, qid : array-like of shape (n_samples,)
+        As in `average_precision`, but relevance may be graded.
+    k : int, optional
+        The last rank that counts. Without it: all.
+    gains : {"linear", "exponential"}, array-like or callable
+        ``"linear"``: the relevance; ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005);
+        an array: ``gains[relevance]`` of integer labels; a callable maps the array of relevances
+        to an array of gains. Gains must be finite and at least 0.
+    ties, no_positives : str
+        As in `average_precision`, less ``"threshold"``; no positives: all gains of the list are 0.
+
+    Returns
+    -------
+    float
+        The NDCG, with `qid` the mean over the queries.
+
+    References
+    ----------
+    K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002.
+
+    Examples
+    --------
+    >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0]), 6)
+    0.669672
+    >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0], gains="exponential", k=2), 6)
+    0.521296
+    """
+    return mean(
+        evaluate(
+            ndcgs,
+            relevance,
+            scores,
+            qid=qid,
+            ties=ties,
+            no_positives=no_positives,
+            gains=gains,
+            k=k,
+        )
+    )
+
+
+def reciprocal_rank(
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    qid: QueryIds | None = None,
+    ties: Ties = "average",
+    no_positives: NoPositives = "nan",
+) -> float:
+    """Reciprocal rank of the first relevant sample, ``RR = 1 / min_i rank_i``.
+
+    Parameters
+    ----------
+    relevance, scores, qid : array-like of shape (n_samples,)
+        As in `average_precision`.
+    ties, no_positives : str
+        As in `average_precision`, less ``"threshold"``; the average of ties is that of 1 / rank.
+
+    Returns
+    -------
+    float
+        The reciprocal rank, with `qid` the mean over the queries (MRR).
+
+    References
+    ----------
+    P. Kantor and E. Voorhees, "The TREC-5 confusion track", Information Retrieval 2, 2000.
+
+    Examples
+    --------
+    >>> reciprocal_rank([0, 1, 1], [3.0, 2.0, 1.0])
+    0.5
+    >>> reciprocal_rank([0, 0, 1, 0], [3, 2, 1, 0], qid=[1, 1, 2, 2], no_positives="skip")
+    1.0
+    """
+    return mean(evaluate(reciprocal_ranks, relevance, scores, qid=qid, ties=ties, no_positives=no_positives))
+
+
+def auc(
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    qid: QueryIds | None = None,
+    ties: Ties = "average",
+    no_positives: NoPositives = "nan",
+) -> float:
+    """Area under the ROC curve, the share of pairs with the relevant sample above the other.
+
+    ``AUC = #{(i, j) : i relevant, j not, rank_i < rank_j} / (P N)``; tied pairs count one half
+    (``ties="average"``), 0 (``"worst"``) or 1 (``"best"``).
+
+    Parameters
+    ----------
+    relevance, scores, qid : array-like of shape (n_samples,)
+        As in `average_precision`.
+    ties, no_positives : str
+        As in `average_precision`, less ``"threshold"``; lists without negatives follow it too.
+
+    Returns
+    -------
+    float
+        The AUC, with `qid` the mean over the queries.
+
+    References
+    ----------
+    J. Hanley and B. McNeil, "The meaning and use of the area under a receiver operating
+    characteristic (ROC) curve", Radiology 143, 1982.
+
+    Examples
+    --------
+    >>> auc([1, 0, 1, 0, 0], [4.0, 3.0, 2.0, 2.0, 1.0])
+    0.75
+    """
+    return mean(evaluate(aucs, relevance, scores, qid=qid, ties=ties, no_positives=no_positives))
+
+
+def rbp(
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    qid: QueryIds | None = None,
+    persistence: float = 0.8,
+    normalize: bool = False,
+    ties: Ties = "average",
+    no_positives: NoPositives = "zero",
+) -> float:
+    """Rank-biased precision, what a reader finds who goes on after each sample with probability p.
+
+    ``RBP = (1 - p) sum_i p**(rank_i - 1)`` over the relevant samples.
+
+    Parameters
+    ----------
+    relevance, scores, qid : array-like of shape (n_samples,)
+        As in `average_precision`.
+    persistence : float
+        p, at least 0 and below 1.
+    normalize : bool
+        Divide by the value of the best order of the list, which makes that order's value 1.
+    ties, no_positives : str
+        As in `average_precision`, less ``"threshold"``; without positives the formula gives 0.
+
+    Returns
+    -------
+    float
+        The rank-biased precision, with `qid` the mean over the queries.
+
+    References
+    ----------
+    A. Moffat and J. Zobel, "Rank-biased precision for measurement of retrieval effectiveness",
+    TOIS 27, 2008.
+
+    Examples
+    --------
+    >>> rbp([1, 0, 1], [3.0, 2.0, 1.0], persistence=0.5)
+    0.625
+    >>> round(rbp([1, 0, 1], [3.0, 2.0, 1.0], persistence=0.5, normalize=True), 6)
+    0.833333
+    """
+    options = {"persistence": persistence, "normalize": normalize}
+    return mean(evaluate(rbps, relevance, scores, qid=qid, ties=ties, no_positives=no_positives, **options))
+
+
+def precision_at_k(
+    relevance: ArrayLike,
+    scores: ArrayLike,
+    *,
+    k: int,
+    qid: QueryIds | None = None,
+    ties: Ties = "average",
+    no_positives: NoPositives = "zero",
+) -> float:
+    """Precision at k, the share of relevant samples among the first k.
+
+    ``P@k = #{i relevant : rank_i <= k} / k``. As in trec_eval, the divisor stays k for a list of
+    fewer than k samples.
+
+    Parameters
+    ----------
+    relevance, scores, qid : array-like of shape (n_samples,)
+        As in `average_precision`.
+    k : int
+        How many of the first samples to look at.
+    ties, no_positives : str
+        As in `average_precision`, less ``"threshold"``; without positives the formula gives 0.
+
+    Returns
+    -------
+    float
+        The precision, with `qid` the mean over the queries.
+
+    Examples
+    --------
+    >>> precision_at_k([1, 0, 1, 1], [4.0, 3.0, 2.0, 1.0], k=2)
+    0.5
+    """
+    return mean(evaluate(precisions_at_k, relevance, scores, qid=qid, ties=ties, no_positives=no_positives, k=k))

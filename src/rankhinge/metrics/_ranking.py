@@ -1,0 +1,58 @@
+"""Lists in ranked order, with equal scores as the policy for ties says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.metrics._lists import Lists
+from rankhinge.metrics._policies import Floats
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Rows list by list, ranked within each; each array but `starts` has shape (n_samples,).
+
+    Rows whose order is left open form a tied group; where ties are broken every row is its own
+    group. So one formula, for groups, serves all policies.
+    """
+
+    starts: NDArray[np.intp]  # (n_lists,), the first row of each list
+    gain: Floats
+    rank: Floats  # from 1 in each list
+    place: Floats  # from 0 in each tied group
+    tied: Floats  # size of the row's tied group
+    tied_gain: Floats  # sum of the gains of the row's tied group
+    gain_above: Floats  # sum of the gains of the groups above in the same list
+
+    def sum(self, values: Floats) -> Floats:
+        """Sum over the rows of each list."""
+        return np.add.reduceat(values, self.starts)
+
+
+def ranked(lists: Lists, ties: str) -> Ranking:
+    """Sort by (list, descending score), ties as the policy says."""
+    tie_break = {"worst": (lists.gains,), "best": (-lists.gains,)}.get(ties, ())
+    order = np.lexsort((*tie_break, -lists.scores, lists.list_index))
+    list_index, scores, gain = lists.list_index[order], lists.scores[order], lists.gains[order]
+    begins_list = np.append(True, list_index[1:] != list_index[:-1])
+    begins_group = np.ones(len(order), dtype=bool)
+    if ties in ("average", "threshold"):
+        begins_group = begins_list | np.append(True, scores[1:] != scores[:-1])
+
+    rows = np.arange(len(order))
+    starts, group_starts = np.flatnonzero(begins_list), np.flatnonzero(begins_group)
+    group = np.cumsum(begins_group) - 1
+    first_in_group = group_starts[group]
+    gain_before = np.cumsum(gain) - gain
+    return Ranking(
+        starts=starts,
+        gain=gain,
+        rank=(rows - starts[list_index] + 1).astype(np.float64),
+        place=(rows - first_in_group).astype(np.float64),
+        tied=np.bincount(group)[group].astype(np.float64),
+        tied_gain=np.add.reduceat(gain, group_starts)[group],
+        gain_above=gain_before[first_in_group] - gain_before[starts[list_index]],
+    )

@@ -1,0 +1,102 @@
+"""Metrics as scorers for the tools of scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankhinge._validation import QueryIds
+from rankhinge.metrics._per_query import metric_named
+
+
+def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: Any) -> QueryScorer:
+    """Scorer for scikit-learn's tools: the mean of a metric over the queries of the test rows.
+
+    The scorer is called as ``scorer(estimator, X, y, qid=qid)``. It requests `qid` from the start,
+    so with metadata routing enabled it is enough to pass `qid` to `GridSearchCV.fit` or in the
+    `params` of `cross_validate`; ``set_score_request(qid="groups")`` asks for it under another
+    name. Without `qid` it raises rather than pool all queries into one list.
+
+    Scores are the estimator's `decision_function` or else its `predict`. Of a classifier with two
+    classes the second one is the relevant class, and if it has no `decision_function` the
+    probability of that class is the score.
+
+    Parameters
+    ----------
+    metric : str or callable
+        The name of a metric of this module, or ``metric(relevance, scores, *, qid, **options)``.
+    **options
+        Further arguments of the metric, such as ``k``, ``ties`` or ``no_positives``.
+
+    Returns
+    -------
+    QueryScorer
+        The scorer; higher is better. It can be pickled if the metric and the options can.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> X, y, qid = [[3.0], [2.0], [1.0], [5.0]], [1, 0, 2, 3], ["a", "a", "b", "b"]
+    >>> make_query_scorer("ndcg", k=1)(Ridge().fit(X, y), X, y, qid=qid)
+    1.0
+    """
+    function = metric_named(metric) if isinstance(metric, str) else metric
+    # Inside a grid search a misspelt option would only show up as a score of nan.
+    inspect.signature(function).bind([], [], qid=[], **options)
+    return QueryScorer(function, options)
+
+
+class QueryScorer:
+    """What `make_query_scorer` returns; ``scorer(estimator, X, y, qid=qid)`` is a float."""
+
+    def __init__(self, metric: Callable[..., float], options: dict[str, Any]) -> None:
+        self._metric = metric
+        self._options = options
+        self._qid_request: bool | str | None = True
+
+    def __repr__(self) -> str:
+        """Show the call that makes this scorer."""
+        name = getattr(self._metric, "__name__", repr(self._metric))
+        options = "".join(f", {key}={value!r}" for key, value in self._options.items())
+        return f"make_query_scorer({name!r}{options})"
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: QueryIds | None = None) -> float:
+        """Return the mean metric of the estimator's scores of X over the queries."""
+        if qid is None:
+            raise ValueError(
+                f"{self!r} got no qid. In cross-validation or a search, enable metadata routing "
+                "(sklearn.set_config(enable_metadata_routing=True)) and pass qid; if all rows are "
+                "one list, give them all the same qid"
+            )
+        classes: Any = getattr(estimator, "classes_", ())
+        is_binary = len(classes) == 2
+        if hasattr(estimator, "decision_function"):
+            scores = estimator.decision_function(X)
+        elif is_binary and hasattr(estimator, "predict_proba"):
+            scores = estimator.predict_proba(X)[:, 1]
+        else:
+            scores = estimator.predict(X)
+        relevance = np.asarray(y) == classes[1] if is_binary else y
+        return float(self._metric(relevance, scores, qid=qid, **self._options))
+
+    def set_score_request(self, *, qid: bool | str | None = True) -> QueryScorer:
+        """Say whether scikit-learn shall pass `qid`, or from which other name to take it."""
+        previous, self._qid_request = self._qid_request, qid
+        try:
+            self.get_metadata_routing()
+        except ValueError:
+            self._qid_request = previous
+            raise
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return the request for `qid` as scikit-learn's metadata routing wants to have it."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=self._qid_request)
+        return request

@@ -1,0 +1,92 @@
+"""The formulas: the value of each list, nan where a metric has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rankhinge.metrics._lists import Lists
+from rankhinge.metrics._policies import Floats, check_k
+from rankhinge.metrics._ranking import ranked
+
+
+def average_precisions(lists: Lists, ties: str) -> Floats:
+    r = ranked(lists, ties)
+    if ties == "threshold":
+        last_rank = r.rank - r.place + r.tied - 1
+        precision = r.gain * (r.gain_above + r.tied_gain) / last_rank
+    else:
+        # The sample at this place is relevant with probability m/g (m of the g tied ones are), and
+        # then each sample before it in the group is so with probability (m - 1) / (g - 1).
+        before = r.place * (r.tied_gain - 1) / np.maximum(r.tied - 1, 1)
+        precision = r.tied_gain / r.tied * (r.gain_above + 1 + before) / r.rank
+    return _ratio(r.sum(precision), lists.count(lists.gains > 0))
+
+
+def reciprocal_ranks(lists: Lists, ties: str) -> Floats:
+    r = ranked(lists, ties)
+    first = (r.gain_above == 0) & (r.tied_gain > 0)
+    place, tied, relevant = r.place[first], r.tied[first], r.tied_gain[first]
+    # P(the first of the group's relevant samples is at this place): none at the places before,
+    # where a place after s irrelevant ones is irrelevant with probability (g - m - s) / (g - s).
+    drawn = np.maximum(place - 1, 0)
+    irrelevant_left = np.maximum(tied - relevant - drawn, 0)
+    none_yet = np.where(place > 0, irrelevant_left / (tied - drawn), 1.0)
+    probability = _product_within_groups(none_yet, place) * relevant / (tied - place)
+    values = np.zeros_like(r.rank)
+    values[first] = probability / r.rank[first]
+    return r.sum(values)
+
+
+def _product_within_groups(factors: Floats, place: Floats) -> Floats:
+    """Cumulative product that starts afresh at each place 0; log2(longest group) array passes."""
+    product, shift = factors.copy(), 1
+    while (rows := np.flatnonzero(place >= shift)).size:
+        product[rows] *= product[rows - shift]
+        shift *= 2
+    return product
+
+
+def aucs(lists: Lists, ties: str) -> Floats:
+    r = ranked(lists, ties)
+    n_positives, n_negatives = lists.count(lists.gains > 0), lists.count(lists.gains == 0)
+    sizes = np.diff(r.starts, append=len(r.rank))
+    negatives_above = r.rank - r.place - 1 - r.gain_above
+    tied_negatives = r.tied - r.tied_gain
+    negatives_below = np.repeat(n_negatives, sizes) - negatives_above - tied_negatives
+    return _ratio(r.sum(r.gain * (negatives_below + tied_negatives / 2)), n_positives * n_negatives)
+
+
+def ndcgs(lists: Lists, ties: str, k: int | None) -> Floats:
+    last_rank = np.inf if k is None else check_k(k)
+    return _discounted(lists, ties, lambda rank: (rank <= last_rank) / np.log2(1 + rank), True)
+
+
+def rbps(lists: Lists, ties: str, persistence: float, normalize: bool) -> Floats:
+    if not 0 <= persistence < 1:
+        raise ValueError(f"persistence is {persistence}, it must be at least 0 and below 1")
+    return _discounted(lists, ties, lambda rank: (1 - persistence) * persistence ** (rank - 1), normalize)
+
+
+def precisions_at_k(lists: Lists, ties: str, k: int) -> Floats:
+    last_rank = check_k(k)
+    return _discounted(lists, ties, lambda rank: (rank <= last_rank) / last_rank, False)
+
+
+def _discounted(lists: Lists, ties: str, discount: Callable[[Floats], Floats], normalize: bool) -> Floats:
+    """Sum of gain times discount(rank), divided by its greatest value if `normalize`."""
+    r = ranked(lists, ties)
+    value = r.sum(r.tied_gain / r.tied * discount(r.rank))
+    if not normalize:
+        return value
+    ideal = ranked(replace(lists, scores=lists.gains), "index")
+    # The mean gain of a tied group can be an ulp above the gains it is the mean of.
+    return np.minimum(_ratio(value, ideal.sum(ideal.gain * discount(ideal.rank))), 1.0)
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Divide, with nan where the denominator is 0."""
+    undefined = np.full_like(numerator, np.nan)
+    return np.divide(numerator, denominator, out=undefined, where=denominator > 0)

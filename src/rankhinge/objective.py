@@ -1,0 +1,301 @@
+r"""The objective, written down once.
+
+For K problems that share their samples' features, problem k minimises over its own weights
+
+.. math:: \tfrac12 \|w_k\|^2 + C_k \, J_k(X w_k), \qquad
+          J_k(s) = \sum_q \pi_q \sum_\ell \omega_{q\ell} \, J_{q\ell}(s_q)
+
+where q runs over the usable lists of the problem (those with a positive and a negative), the weights of the lists
+:math:`\pi_q` sum to one (``1 / Q`` by default: the mean), :math:`J_{q\ell}` is the structured hinge of list q with the
+samples at or above level ℓ relevant, and :math:`\omega_{q\ell}` are the level weights, which sum to one over ℓ: for
+labels 0/1 there is one level of weight 1, and J is the mean of the lists' hinges.
+
+There is no hidden scaling and no intercept.
+
+**Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
+above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
+``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
+that the whole list reaches has no negative: its hinge is 0, its weight stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge import _threads
+from rankhinge.features import FeatureMap
+from rankhinge.inference import most_violating_ranking, most_violating_rankings
+from rankhinge.losses import RankingLoss
+
+__all__ = ["Evaluation", "Level", "Lists", "RankingObjective", "Scores", "graded_lists", "one_list"]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One threshold: which samples are relevant, and what each list's hinge weighs (``π_q ω_qℓ``)."""
+
+    relevant: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of one problem.
+
+    Attributes
+    ----------
+    index : ndarray of shape (m,) or None
+        The samples that belong to usable lists, list by list; None: all samples, in order.
+    offsets : ndarray of shape (n_lists + 1,)
+        Where each list begins in `index`.
+    levels : tuple of Level
+        With arrays over `index` and over the lists.
+    weights : ndarray of shape (n_lists,)
+        π.
+    n_unusable : int
+        Lists left out because they have no positive or no negative at any level.
+    """
+
+    index: NDArray[np.int64] | None
+    offsets: NDArray[np.int64]
+    levels: tuple[Level, ...]
+    weights: NDArray[np.float64]
+    n_unusable: int = 0
+
+    @property
+    def n_lists(self) -> int:
+        """How many usable lists there are."""
+        return self.offsets.size - 1
+
+
+class Scores(NamedTuple):
+    """Scores of some problems: row c of `values` belongs to problem ``problems[c]``."""
+
+    values: NDArray[np.float64]
+    problems: NDArray[np.int64]
+
+
+class Evaluation(NamedTuple):
+    """``J``, the loss of the most violating rankings, and u: ``value = loss + Σ u s``, each by problem."""
+
+    value: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    coefficients: Scores | None
+
+
+def one_list(relevant: NDArray[np.bool_], mask: NDArray[np.bool_] | None = None) -> Lists:
+    """A problem with a single list: all samples, or those under the mask."""
+    index = None if mask is None or mask.all() else np.flatnonzero(mask)
+    if index is not None:
+        relevant = relevant[index]
+    offsets = np.array([0, relevant.size])
+    return Lists(index, offsets, (Level(np.ascontiguousarray(relevant), np.ones(1)),), np.ones(1))
+
+
+def graded_lists(
+    labels: NDArray[Any],
+    codes: NDArray[np.int64],
+    loss: RankingLoss,
+    gains: NDArray[np.float64],
+    level_weights: NDArray[np.float64] | None = None,
+    list_weights: NDArray[np.float64] | None = None,
+) -> Lists:
+    """Cut samples into lists, leave out the unusable ones, and weigh the levels.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,), int
+        Level of each sample, an index into `gains`.
+    codes : ndarray of shape (n,), int
+        Number of the list of each sample, from 0 without gaps, rows in any order.
+    loss : RankingLoss
+        For losses of the DCG family the level weights follow from the gains.
+    gains : ndarray of shape (n_levels,)
+        γ, ascending from 0.
+    level_weights : ndarray of shape (n_levels - 1,), optional
+        ω of the levels 1, 2, … for the other losses, in any scale.
+    list_weights : ndarray of shape (n_lists,), optional
+        π in any scale; default: all equal.
+    """
+    n_lists = int(codes.max()) + 1
+    least, most = np.full(n_lists, labels.max()), np.zeros(n_lists, labels.dtype)
+    np.minimum.at(least, codes, labels)
+    np.maximum.at(most, codes, labels)
+    usable = least < most
+    index = np.argsort(codes, kind="stable")
+    index = index[usable[codes[index]]]
+    sizes = np.bincount(codes, minlength=n_lists)[usable]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    share = np.ones(n_lists) if list_weights is None else list_weights
+    share = share[usable] / share[usable].sum() if usable.any() else share[usable]
+    weights = _level_weights(labels[index], offsets, loss, gains, level_weights) * share
+    levels = tuple(
+        Level(labels[index] >= level + 1, row)
+        for level, row in enumerate(weights)
+        # A level that every sample reaches has no negative anywhere: its hinge is 0.
+        if np.any(row > 0) and np.any(labels[index] < level + 1)
+    )
+    return Lists(index, offsets, levels, share, int(n_lists - usable.sum()))
+
+
+def _level_weights(
+    labels: NDArray[Any],
+    offsets: NDArray[np.int64],
+    loss: RankingLoss,
+    gains: NDArray[np.float64],
+    level_weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """``ω``, of shape (n_levels - 1, n_lists); levels that a list does not reach weigh 0 in it."""
+    n_levels, n_lists = gains.size - 1, offsets.size - 1
+    list_of = np.repeat(np.arange(n_lists), np.diff(offsets))
+    reached = np.stack([np.bincount(list_of[labels > level], minlength=n_lists) for level in range(n_levels)]).reshape(
+        n_levels, n_lists
+    )
+    if level_weights is None and loss.family == "discount":
+        ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(np.diff(offsets).max(initial=1)) + 1)[1:])])
+        weights = np.diff(gains)[:, None] * ideal[reached]
+    else:
+        given = np.ones(n_levels) if level_weights is None else level_weights
+        weights = np.asarray(given, dtype=np.float64)[:, None] * (reached > 0)
+    total = weights.sum(axis=0)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+class RankingObjective:
+    """`J` of K problems over shared features, seen through handles that hide where scores live.
+
+    Parameters
+    ----------
+    features : FeatureMap
+    problems : sequence of Lists
+        One for each of the K problems.
+    loss : RankingLoss
+    """
+
+    def __init__(self, features: FeatureMap, problems: Sequence[Lists], loss: RankingLoss) -> None:
+        self.features = features
+        self.problems = list(problems)
+        self.loss = loss
+        self.n_samples = features.n_samples
+        self.n_features = features.n_features
+        self.n_problems = len(self.problems)
+
+    def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
+        """Scores of the given problems for their columns of `weights`: one pass over X."""
+        return Scores(self.features.scores(weights), problems)
+
+    def combine(self, weights: NDArray[np.float64], scores: Sequence[Scores]) -> Scores:
+        """Row c: ``Σ_k weights[k, c] · scores[k]`` row c; no pass over X."""
+        total = weights[0][:, None] * scores[0].values
+        for factors, handle in zip(weights[1:], scores[1:], strict=True):
+            total += factors[:, None] * handle.values
+        return Scores(total, scores[0].problems)
+
+    def zeros(self, problems: NDArray[np.int64]) -> Scores:
+        """Scores of the weights 0; no pass over X."""
+        return Scores(np.zeros((problems.size, self.features.n_samples)), problems)
+
+    def select(self, scores: Scores, columns: NDArray[np.int64] | slice) -> Scores:
+        """The handle of some of the problems, given by their places in it."""
+        return Scores(scores.values[columns], scores.problems[columns])
+
+    def join(self, handles: Sequence[Scores]) -> Scores:
+        """Several handles as one."""
+        if len(handles) == 1:
+            return handles[0]
+        return Scores(
+            np.concatenate([handle.values for handle in handles]),
+            np.concatenate([handle.problems for handle in handles]),
+        )
+
+    def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
+        """Inference for each problem: J, Δ and, if asked for, u; no pass over X."""
+        m = scores.problems.size
+        value, loss = np.empty(m), np.empty(m)
+        u = np.empty_like(scores.values) if coefficients else None
+
+        def work(c: int) -> None:
+            row = None if u is None else u[c]
+            value[c], loss[c] = self._evaluate_one(self.problems[scores.problems[c]], scores.values[c], row)
+
+        if m == 1:
+            work(0)
+        else:
+            _threads.run([lambda c=c: work(c) for c in range(m)])  # type: ignore[misc]
+        return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
+
+    def dot(self, coefficients: Scores, scores: Scores) -> NDArray[np.float64]:
+        """``Σ u s`` of each problem; no pass over X."""
+        return np.einsum("cn,cn->c", coefficients.values, scores.values)
+
+    def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
+        """``Xᵀ u`` of each problem, a column each: one pass over X."""
+        return self.features.adjoint(coefficients.values)
+
+    def _evaluate_one(
+        self, lists: Lists, scores: NDArray[np.float64], u: NDArray[np.float64] | None
+    ) -> tuple[float, float]:
+        """J and Δ of one problem; writes u if there is room for it."""
+        inside = scores if lists.index is None else scores[lists.index]
+        value = loss = 0.0
+        total = np.zeros_like(inside)
+        for level in lists.levels:
+            if lists.n_lists == 1:
+                one = most_violating_ranking(inside, level.relevant, self.loss)
+                value, loss = value + level.weights[0] * one.value, loss + level.weights[0] * one.loss
+                coefficients = level.weights[0] * one.coefficients
+            else:
+                many = most_violating_rankings(inside, level.relevant, lists.offsets, self.loss)
+                value, loss = value + float(level.weights @ many.values), loss + float(level.weights @ many.losses)
+                coefficients = np.repeat(level.weights, np.diff(lists.offsets)) * many.coefficients
+            total += coefficients
+        if u is not None and lists.index is None:
+            u[:] = total
+        elif u is not None:
+            u[:] = 0.0
+            u[lists.index] = total
+        return value, loss
+
+    def rows(
+        self, first: Scores, second: Scores | None, n_rows: int, generator: np.random.Generator
+    ) -> list[NDArray[np.float64]]:
+        """For each problem up to `n_rows` rows of X, drawn in proportion to ``|u_first - u_second|``."""
+        difference = np.abs(first.values if second is None else first.values - second.values)
+        drawn = []
+        for row in difference:
+            total, n_possible = row.sum(), int(np.count_nonzero(row))
+            size = min(n_rows, n_possible)
+            index = generator.choice(row.size, size, replace=False, p=row / total) if size else np.zeros(0, np.int64)
+            drawn.append(self.features.rows(index))
+        return drawn
+
+    def n_blocks(self, problem: int) -> int:
+        """How many lists a problem has."""
+        return self.problems[problem].n_lists
+
+    def block_weights(self, problem: int) -> NDArray[np.float64]:
+        """π of a problem's lists."""
+        return self.problems[problem].weights
+
+    def block_plane(
+        self, weights: NDArray[np.float64], problem: int, block: int
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Δ and ``X_qᵀ u`` of one list's own hinge at these weights."""
+        lists = self.problems[problem]
+        inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
+        index = np.arange(self.n_samples)[inside] if lists.index is None else lists.index[inside]
+        rows = self.features.rows(index)
+        scores = rows @ weights
+        loss, u = 0.0, np.zeros_like(scores)
+        for level in lists.levels:
+            relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
+            if weight > 0 and not relevant.all():
+                found = most_violating_ranking(scores, relevant, self.loss)
+                loss += weight * found.loss
+                u += weight * found.coefficients
+        return loss, rows.T @ u

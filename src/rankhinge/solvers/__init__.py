@@ -1,0 +1,113 @@
+"""Minimise ``0.5 * |w - w0|**2 + C * J(w)`` for K problems that share their features.
+
+`make_solver` gives a solver by name; each is ``init / step / done``, and its `result` is a
+`SolverResult` at any time. What a solver asks of an objective is in `rankhinge.solvers.protocol`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankhinge.solvers.base import Solver
+from rankhinge.solvers.bundle import Bundle
+from rankhinge.solvers.constraints import LinearConstraints
+from rankhinge.solvers.cutting_plane import CuttingPlane
+from rankhinge.solvers.frank_wolfe import FrankWolfe
+from rankhinge.solvers.protocol import (
+    BlockObjective,
+    Constraints,
+    Objective,
+    Planes,
+    RowSource,
+    SolverResult,
+    Violation,
+)
+from rankhinge.solvers.subgradient import Subgradient
+
+__all__ = [
+    "SOLVERS",
+    "BlockObjective",
+    "Bundle",
+    "Constraints",
+    "CuttingPlane",
+    "FrankWolfe",
+    "LinearConstraints",
+    "Objective",
+    "Planes",
+    "RowSource",
+    "Solver",
+    "SolverResult",
+    "Subgradient",
+    "Violation",
+    "make_solver",
+]
+
+SOLVERS: dict[str, type[Solver]] = {
+    "bundle": Bundle,
+    "cutting-plane": CuttingPlane,
+    "frank-wolfe": FrankWolfe,
+    "subgradient": Subgradient,
+}
+
+
+def make_solver(
+    name: str,
+    objective: Objective,
+    C: Any,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    start: Any = None,
+    planes: list[Planes] | None = None,
+    centre: Any = None,
+    constraints: Constraints | None = None,
+    random_state: Any = None,
+    **options: Any,
+) -> Solver:
+    """A solver of the given name, ready to `step`.
+
+    Parameters
+    ----------
+    name : {"bundle", "cutting-plane", "frank-wolfe", "subgradient"}
+    objective : Objective
+    C : float or (K,)
+    tol : float
+        Stop when the relative gap is at most this.
+    max_iter : int
+    start, centre : (d, K), optional
+    planes : list of Planes, optional
+        From an earlier result; they do not depend on C or the centre.
+    constraints : Constraints, optional
+        For "bundle" and "cutting-plane".
+    random_state : int or RandomState, optional
+        Seeds the choice of rows ("bundle") and the order of the blocks; None means 0.
+    **options
+        Of the solver's class.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or constraints with a solver that cannot take them.
+    """
+    if name not in SOLVERS:
+        raise ValueError(f"unknown solver {name!r}: choose one of {', '.join(SOLVERS)}")
+    if constraints is not None:
+        if not issubclass(SOLVERS[name], CuttingPlane):
+            raise ValueError(f"solver {name!r} takes no hard constraints; use 'bundle'")
+        options["constraints"] = constraints
+    if name != "cutting-plane":
+        options["random_state"] = _seed(random_state)
+    if start is not None:
+        options["start"] = start
+    return SOLVERS[name](
+        objective, C, tol=tol, max_iter=max_iter, planes=planes, centre=centre, **options
+    )
+
+
+def _seed(random_state: Any) -> int | None:
+    """An integer from what scikit-learn calls a random state."""
+    if random_state is None or isinstance(random_state, int):
+        return random_state
+    if hasattr(random_state, "randint"):
+        return int(random_state.randint(2**31 - 1))
+    return int(random_state)

@@ -1,0 +1,200 @@
+"""What all solvers share: the best point, the certificate, the history and when to stop.
+
+A solver is ``init / step / done``; `Solver.result` may be called at any time, also after an
+exception has left `Solver.step`. The relative gap ``(primal - dual) / primal`` is a certificate:
+primal is the value at the returned point, dual a lower bound on the minimum.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from rankhinge.solvers.protocol import Array, Objective, Planes, SolverResult
+
+__all__ = ["Solver"]
+
+RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
+STALLED, INFEASIBLE = "stalled", "infeasible"
+
+# Steps without any progress of primal or dual after which rounding must be the reason.
+_PATIENCE = 8
+
+_MESSAGES = {
+    CONVERGED: "the relative gap is at most tol",
+    MAX_ITER: "max_iter reached before the relative gap fell to tol",
+    STALLED: "neither primal nor dual has moved for some steps: rounding forbids a smaller gap",
+    INFEASIBLE: "the hard constraints contradict each other",
+    "interrupted": "interrupted; the best point so far",
+    RUNNING: "not finished",
+}
+
+
+class Solver:
+    """Base of the solvers; `_advance` makes one step for the problems in `active`.
+
+    Parameters
+    ----------
+    objective : Objective
+    C : (K,)
+    tol : float
+        Stop when the relative gap is at most this.
+    max_iter : int
+    start : (d, K), optional
+        Where to begin; default: the centre.
+    planes : sequence of Planes, optional
+        Planes found before, one set for each problem.
+    centre : (d, K), optional
+        ``w0`` of ``0.5 * |w - w0|**2``; default 0.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        C: Array,
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        start: Array | None = None,
+        planes: list[Planes] | None = None,
+        centre: Array | None = None,
+    ) -> None:
+        d, K = objective.n_features, objective.n_problems
+        self.objective, self.tol, self.max_iter = objective, float(tol), int(max_iter)
+        self.C = np.broadcast_to(np.asarray(C, dtype=np.float64), K).copy()
+        self.centre = np.zeros((d, K)) if centre is None else np.array(centre, dtype=np.float64)
+        self.start = self.centre.copy() if start is None else np.array(start, dtype=np.float64)
+        self.initial_planes = planes
+        # (primal, w) in one tuple: an interrupt cannot part the value from its point.
+        self.best: list[tuple[float, Array]] = [(np.inf, self.start[:, k]) for k in range(K)]
+        self.dual = np.full(K, -np.inf)
+        self.n_iter = np.zeros(K, dtype=np.int64)
+        self.n_passes = 0.0
+        self.status = [RUNNING] * K
+        self._still = np.zeros(K, dtype=np.int64)
+        self._history: list[tuple[Array, Array, float, float]] = []
+        self._began = time.perf_counter()
+
+    @property
+    def active(self) -> np.ndarray:
+        """The problems that have not ended, ascending."""
+        return np.array([k for k, s in enumerate(self.status) if s == RUNNING], dtype=np.int64)
+
+    @property
+    def done(self) -> bool:
+        """Whether every problem has ended."""
+        return RUNNING not in self.status
+
+    @property
+    def primal(self) -> Array:
+        """Best primal values, (K,)."""
+        return np.array([value for value, _ in self.best])
+
+    def regulariser(self, k: int, w: Array) -> float:
+        """``0.5 * |w - w0|**2``."""
+        move = w - self.centre[:, k]
+        return 0.5 * float(move @ move)
+
+    def offer(self, k: int, value: float, w: Array) -> bool:
+        """Keep w if its primal value is the best of problem k so far."""
+        if value < self.best[k][0]:
+            self.best[k] = (float(value), w)
+            return True
+        return False
+
+    def bound(self, k: int, value: float) -> None:
+        """Keep a lower bound if it is the best of problem k so far."""
+        self.dual[k] = max(self.dual[k], value)
+
+    def gaps(self) -> Array:
+        """Relative gaps, (K,); 0 if primal and dual are both 0."""
+        primal = self.primal
+        excess = np.maximum(primal - self.dual, 0.0)
+        known = np.isfinite(primal) & np.isfinite(self.dual)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap = np.where(excess == 0.0, 0.0, excess / np.abs(primal))
+        return np.where(known, gap, np.inf)
+
+    def step(self) -> None:
+        """Make one step for all problems that have not ended, and update the certificate."""
+        if self.done:
+            return
+        active, before = self.active, (self.primal, self.dual.copy())
+        self._advance(active)
+        self.n_iter[active] += 1
+        self._record(active, before)
+
+    def _record(self, active: np.ndarray, before: tuple[Array, Array]) -> None:
+        """Append to the history and decide which problems have ended."""
+        primal, gap = self.primal, self.gaps()
+        moved = (primal < before[0]) | (self.dual > before[1])
+        for k in active:
+            self._still[k] = 0 if moved[k] else self._still[k] + 1
+            if self.status[k] != RUNNING:
+                continue
+            if gap[k] <= self.tol:
+                self.status[k] = CONVERGED
+            elif self._still[k] >= _PATIENCE:
+                self.status[k] = STALLED
+            elif self.n_iter[k] >= self.max_iter:
+                self.status[k] = MAX_ITER
+        elapsed = time.perf_counter() - self._began
+        self._history.append((primal, self.dual.copy(), elapsed, self.n_passes))
+
+    def run(self, callback: Callable[[Solver], object] | None = None) -> SolverResult:
+        """Step until done; `callback` is called after each step, and stops the run if it says True."""
+        while not self.done:
+            self.step()
+            if callback is not None and callback(self) is True:
+                break
+        return self.result()
+
+    def report(self) -> dict[str, float]:
+        """Iteration, primal, dual and gap of the problem with the largest gap, for a display."""
+        worst = int(np.argmax(self.gaps()))
+        return {
+            "iteration": float(self.n_iter.max()),
+            "primal": self.best[worst][0],
+            "dual": float(self.dual[worst]),
+            "gap": float(self.gaps()[worst]),
+        }
+
+    def result(self, status: str | None = None) -> SolverResult:
+        """The state as a value; `status` replaces that of the problems that have not ended."""
+        states = [s if s != RUNNING or status is None else status for s in self.status]
+        return SolverResult(
+            coef=np.stack([w for _, w in self.best], axis=1),
+            objective=self.primal,
+            dual_objective=self.dual.copy(),
+            gap=self.gaps(),
+            n_iter=self.n_iter.copy(),
+            n_passes=self.n_passes,
+            history=self._history_arrays(),
+            status=np.array(states),
+            message="; ".join(dict.fromkeys(_MESSAGES.get(s, s) for s in states)),
+            planes=self.planes(),
+        )
+
+    def _history_arrays(self) -> dict[str, Array]:
+        K, T = len(self.best), len(self._history)
+        primal = np.array([row[0] for row in self._history]).reshape(T, K).T
+        dual = np.array([row[1] for row in self._history]).reshape(T, K).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap = np.maximum(primal - dual, 0.0) / np.abs(primal)
+        return {
+            "primal": primal,
+            "dual": dual,
+            "gap": np.where(primal == dual, 0.0, np.where(np.isnan(gap), np.inf, gap)),
+            "time": np.tile([row[2] for row in self._history], (K, 1)).reshape(K, T),
+            "passes": np.tile([row[3] for row in self._history], (K, 1)).reshape(K, T),
+        }
+
+    def planes(self) -> list[Planes]:
+        """Planes for another fit, one set for each problem."""
+        d = self.objective.n_features
+        return [Planes(np.zeros(0), np.zeros((0, d))) for _ in self.best]
+
+    def _advance(self, active: np.ndarray) -> None:
+        raise NotImplementedError

@@ -1,0 +1,106 @@
+r"""J by blocks (queries), and bounds from sweeps over all of them: for the two stochastic solvers.
+
+With :math:`J = \sum_q \pi_q J_q`, a plane :math:`(b_q, g_q)` of each block gives the plane
+:math:`(\sum_q \pi_q b_q, \sum_q \pi_q g_q)` of J, wherever the blocks' planes were cut. So a sweep that
+visits every block once yields a valid plane of J, even if w has moved at each visit, and these planes in
+a master problem yield a certified lower bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankhinge.solvers.base import Solver
+from rankhinge.solvers.master import Master
+from rankhinge.solvers.protocol import Array, BlockObjective, Objective, Planes
+
+__all__ = ["Blocks", "SweepSolver"]
+
+_PRUNE_AFTER = 50
+
+
+class Blocks:
+    """One problem's blocks; an objective that has none counts as a single one.
+
+    Attributes
+    ----------
+    weights : (Q,)
+    """
+
+    def __init__(self, objective: Objective, problem: int) -> None:
+        self.objective, self.problem = objective, problem
+        self.split = isinstance(objective, BlockObjective)
+        self.weights = np.ones(1)
+        if isinstance(objective, BlockObjective):
+            self.weights = np.asarray(objective.block_weights(problem), dtype=np.float64)
+
+    def plane(self, w: Array, block: int) -> tuple[float, Array]:
+        """Plane (b, g) of the block at w: two passes over the block's share of the features."""
+        if self.split:
+            return self.objective.block_plane(w, self.problem, block)  # type: ignore[attr-defined]
+        problems = np.array([self.problem])
+        found = self.objective.evaluate(self.objective.score(w[:, None], problems))
+        return float(found.loss[0]), self.objective.adjoint(found.coefficients)[:, 0]
+
+
+class SweepSolver(Solver):
+    """Base of the stochastic solvers: a step is a sweep of each problem and a check of the primal.
+
+    Parameters
+    ----------
+    objective : Objective
+        With blocks if it is a `BlockObjective`.
+    C : (K,)
+    random_state : int, optional
+        Seed of the order of the blocks.
+    **options
+        As for `Solver`.
+    """
+
+    def __init__(
+        self, objective: Objective, C: Array, *, random_state: int | None = None, **options: Any
+    ) -> None:
+        super().__init__(objective, C, **options)
+        self.generator = np.random.default_rng(0 if random_state is None else random_state)
+        self.blocks = [Blocks(objective, k) for k in range(objective.n_problems)]
+        self.masters = [Master(c, self.centre[:, k]) for k, c in enumerate(self.C)]
+        for master, planes in zip(self.masters, self.initial_planes or ()):
+            master.add_planes(planes.offsets, planes.slopes)
+        self.iterates = self.start.copy()
+
+    def planes(self) -> list[Planes]:
+        """The planes of the sweeps."""
+        return [master.planes() for master in self.masters]
+
+    def _advance(self, active: np.ndarray) -> None:
+        for k in active:
+            offset, slope = self._sweep(int(k))
+            master = self.masters[k]
+            master.add_planes(np.array([offset]), slope[None, :])
+            master.solve()
+            master.prune(_PRUNE_AFTER)
+            self.bound(k, master.dual_value)
+        # The blocks of a sweep make up the features once for the scores and once for the slopes.
+        self.n_passes += 2
+        self._check(active)
+
+    def _check(self, active: np.ndarray) -> None:
+        """Evaluate all candidates of all problems: one pass."""
+        candidates = [self._candidates(int(k)) for k in active]
+        problems = np.repeat(active, [len(points) for points in candidates])
+        weights = np.stack([w for points in candidates for w in points], axis=1)
+        scores = self.objective.score(weights, problems)
+        self.n_passes += 1
+        values = self.objective.evaluate(scores, coefficients=False).value
+        for k, w, value in zip(problems, weights.T, values):
+            self.offer(k, self.regulariser(k, w) + self.C[k] * float(value), w.copy())
+
+    def _sweep(self, k: int) -> tuple[float, Array]:
+        """Visit every block once; returns a valid plane of J."""
+        raise NotImplementedError
+
+    def _candidates(self, k: int) -> list[Array]:
+        """Points of which one may be the best so far."""
+        raise NotImplementedError

@@ -1,0 +1,196 @@
+r"""What a solver asks of an objective, and what it gives back.
+
+For K problems that share their features, problem k is
+
+.. math:: \min_w \; P(w) = \tfrac12 \|w - w^0_k\|^2 + C_k J_k(w)
+          \quad \text{subject to } a_i \cdot w \ge c_i,
+
+with :math:`J_k \ge 0` convex and piecewise linear. A solver never sees samples. It sees *handles*,
+whose columns belong to problems: scores (linear in w) and coefficients (a subgradient in terms of
+scores). Where they live, in this process or on a cluster, is the objective's business. A pass over
+the features is dear, and there are two kinds, ``score`` and ``adjoint``; all else works on scores.
+
+A **plane** is a pair (b, g) with :math:`J(w) \ge b + g \cdot w` for every w, exact at the w at which
+it was cut. It does not depend on C or on the centre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BlockObjective",
+    "Constraints",
+    "Evaluation",
+    "Handle",
+    "Objective",
+    "Planes",
+    "RowSource",
+    "SolverResult",
+    "Violation",
+]
+
+Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+Handle: TypeAlias = Any
+"""Scores or coefficients, opaque to the solver; column c belongs to one problem."""
+
+
+class Evaluation(Protocol):
+    """Inference at some scores: ``value = loss + coefficients . scores``, column by column.
+
+    ``value`` is J, shape (m,); ``loss`` is the offset b of the plane, shape (m,); ``coefficients``
+    is a handle, or None if it was not asked for.
+    """
+
+    @property
+    def value(self) -> Array: ...
+
+    @property
+    def loss(self) -> Array: ...
+
+    @property
+    def coefficients(self) -> Handle | None: ...
+
+
+class Objective(Protocol):
+    """J of K problems. Handles with m columns stand for m problems, or for fewer with repeats."""
+
+    n_features: int
+    n_problems: int
+
+    def score(self, weights: Array, problems: Indices) -> Handle:
+        """Scores at the columns of `weights`, shape (d, m). **One pass**, whatever m is."""
+
+    def zeros(self, problems: Indices) -> Handle:
+        """``score(0, problems)`` without a pass."""
+
+    def combine(self, weights: Array, scores: Sequence[Handle]) -> Handle:
+        """Column c of the result: ``sum_k weights[k, c] * scores[k]`` column c. No pass."""
+
+    def select(self, scores: Handle, columns: Indices | slice) -> Handle:
+        """Some columns of a handle, of scores or of coefficients. No pass."""
+
+    def join(self, handles: Sequence[Handle]) -> Handle:
+        """The columns of several handles, one after the other; for coefficients. No pass."""
+
+    def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
+        """Inference for each column. No pass, but O(n) work or a little more."""
+
+    def dot(self, coefficients: Handle, scores: Handle) -> Array:
+        """``u . s``, column by column, shape (m,). No pass."""
+
+    def adjoint(self, coefficients: Handle) -> Array:
+        """The planes' slopes g, shape (d, m). **One pass**, whatever m is."""
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """An objective that can show a few rows of its features: optional, it saves passes."""
+
+    n_samples: int
+
+    def rows(
+        self, first: Handle, second: Handle | None, n_rows: int, generator: np.random.Generator
+    ) -> list[Array]:
+        """For each column up to `n_rows` rows of the features, shape (r, d).
+
+        Drawn without replacement, with probabilities proportional to ``|u_first - u_second|``
+        (``second`` None: 0): the samples for which the two subgradients differ are those in which
+        J is curved between the two points. May be empty.
+        """
+
+
+@runtime_checkable
+class BlockObjective(Protocol):
+    """One problem's J as a weighted mean of blocks (queries): ``J = sum_q weight_q J_q``."""
+
+    n_features: int
+    n_problems: int
+
+    def n_blocks(self, problem: int) -> int:
+        """Number of blocks."""
+
+    def block_weights(self, problem: int) -> Array:
+        """Weights of the blocks, positive, sum 1; shape (n_blocks,)."""
+
+    def block_plane(self, weights: Array, problem: int, block: int) -> tuple[float, Array]:
+        """Plane (b, g) of ``J_q``, not weighted, cut at ``weights`` of shape (d,)."""
+
+
+class Violation(NamedTuple):
+    """Violated constraints ``rows @ w >= bounds`` of one problem, with names to tell them apart."""
+
+    names: Indices
+    rows: Array
+    bounds: Array
+
+
+class Constraints(Protocol):
+    """Hard linear constraints, generated as they are violated."""
+
+    def violated(self, weights: Array, scores: Handle, problems: Indices) -> list[Violation]:
+        """For each column of `weights` (d, m), the worst constraints that it violates.
+
+        `scores` is the handle of the same points, for those who can read the violation off it.
+        No more than a few dozen at a time; none if all hold within the constraints' own tolerance,
+        which is then the tolerance of the result.
+        """
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Cutting planes of one problem, ``J(w) >= offsets + slopes @ w``, to start another fit with.
+
+    Attributes
+    ----------
+    offsets : (t,)
+    slopes : (t, d)
+    """
+
+    offsets: Array
+    slopes: Array
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """What a solver reaches; usable at any time, also after an interrupt.
+
+    Attributes
+    ----------
+    coef : (d, K)
+        The best w found.
+    objective : (K,)
+        ``P(coef)``; inf where no feasible w was found or none evaluated.
+    dual_objective : (K,)
+        A lower bound on the minimum.
+    gap : (K,)
+        ``(objective - dual_objective) / objective``.
+    n_iter : (K,) int
+    n_passes : float
+        Passes over the features, of all problems together; blocks and rows count in proportion.
+    history : dict of (K, iterations)
+        ``primal`` (best so far, never rises), ``dual`` (never falls), ``gap``, ``time`` (seconds) and
+        ``passes``; the rows of problems that have ended go on with their last values.
+    status : (K,) str
+        ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted`` or ``running``.
+    message : str
+    planes : list of Planes
+        One for each problem.
+    """
+
+    coef: Array
+    objective: Array
+    dual_objective: Array
+    gap: Array
+    n_iter: Indices
+    n_passes: float
+    history: dict[str, Array]
+    status: NDArray[np.str_]
+    message: str
+    planes: list[Planes]

@@ -1,0 +1,129 @@
+"""What all linear ranking machines share: from a problem to fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankhinge._progress import Progress
+from rankhinge.features import feature_map
+from rankhinge.losses import RankingLoss
+from rankhinge.objective import RankingObjective
+from rankhinge.solvers import SolverResult, make_solver
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+
+__all__ = ["SOLVERS", "LinearRankingMachine", "per_problem"]
+
+SOLVERS = ("bundle", "cutting-plane", "frank-wolfe", "subgradient")
+
+
+def per_problem(C: Any, n_problems: int) -> NDArray[np.float64]:
+    """C of each problem, from one number or one for each."""
+    values = np.asarray(C, dtype=np.float64)
+    if values.ndim > 0 and values.shape != (n_problems,):
+        raise ValueError(f"C has shape {values.shape}, but there are {n_problems} problems")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if wrong.size:
+        raise ValueError(f"C must be positive and finite, got {values.flat[wrong[0]]}")
+    return np.broadcast_to(values, n_problems).copy()
+
+
+class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
+    """Parameters, the loop around the solver, and the attributes it leaves behind."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "loss": [str, RankingLoss],
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "solver": [StrOptions(set(SOLVERS))],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def _validated(self, *arrays: Any, reset: bool = True, **options: Any) -> Any:
+        """X (and y) as the feature maps take it: not copied if it is an array of numbers already."""
+        return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
+
+    def _linear(self, X: Any) -> NDArray[np.float64]:
+        """``X @ coef_.T``, of shape (n, K)."""
+        check_is_fitted(self)
+        return feature_map(self._validated(X, reset=False)).scores(np.atleast_2d(self.coef_).T).T
+
+    def _solve(self, objective: RankingObjective, C: NDArray[np.float64], **options: Any) -> SolverResult:
+        """Run the solver to its end; an interrupt leaves the best model so far, and passes on."""
+        solver = make_solver(
+            self.solver,
+            objective,
+            C,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            **options,
+        )
+        try:
+            with Progress(self.verbose) as progress, self._callbacks() as wants_stop:
+                while not solver.done:
+                    solver.step()
+                    progress.update(**solver.report())
+                    if wants_stop():
+                        break
+        except KeyboardInterrupt:
+            self._store(solver.result(status="interrupted"))
+            raise
+        return solver.result()
+
+    @contextmanager
+    def _callbacks(self) -> Iterator[Callable[[], bool]]:
+        """A function to be called once an iteration: it tells scikit-learn's callbacks, which may want to stop."""
+        if not hasattr(self, "_init_callback_context"):
+            yield lambda: False
+            return
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self)
+
+        def wants_stop() -> bool:
+            task = context.subcontext(task_name="iteration")
+            task.call_on_fit_task_begin(estimator=self)
+            return bool(task.call_on_fit_task_end(estimator=self))
+
+        yield wants_stop
+        context.call_on_fit_task_end(estimator=self)
+
+    def _store(self, result: SolverResult) -> None:
+        """Fitted attributes; scalars for one problem, arrays of length K for K."""
+        one = result.coef.shape[1] == 1
+        for name in ("objective", "dual_objective", "gap", "n_iter", "status"):
+            values = np.asarray(getattr(result, name))
+            setattr(self, f"{name}_", values[0].item() if one else values)
+        self.n_passes_ = int(np.ceil(result.n_passes))
+        self.history_ = {key: values[0] if one else values for key, values in result.history.items()}
+
+    def _warn_if_not_converged(self, result: SolverResult) -> None:
+        worst = float(np.max(result.gap))
+        if worst > self.tol:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "
+                f"{worst:.3g} > tol = {self.tol:g}: the objective may be that much above its minimum. "
+                "Increase max_iter or tol, or scale the features",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,133 @@
+"""The path over C: planes do not depend on it, so each fit starts with all that the ones before have found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from rankhinge.features import feature_map
+from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.objective import RankingObjective
+from rankhinge.solvers import SolverResult, make_solver
+from rankhinge.svm.rank_svc import encode_targets
+from rankhinge.svm.ranker import ranking_lists
+
+__all__ = ["RankPath", "rank_svm_path", "walk_path"]
+
+
+class RankPath(NamedTuple):
+    """What `rank_svm_path` returns.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        In ascending order.
+    coefs : ndarray of shape (n_Cs, K, d)
+    objectives, dual_objectives, gaps : ndarray of shape (n_Cs, K)
+    n_passes : ndarray of shape (n_Cs,)
+        Passes over X that each value of C took.
+    """
+
+    Cs: NDArray[np.float64]
+    coefs: NDArray[np.float64]
+    objectives: NDArray[np.float64]
+    dual_objectives: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    n_passes: NDArray[np.int64]
+
+
+def walk_path(
+    objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int, **options: Any
+) -> Iterator[SolverResult]:
+    """Solve for each C in turn, handing planes and coefficients on to the next."""
+    planes = start = None
+    for C in Cs:
+        solver = make_solver(
+            "bundle",
+            objective,
+            np.full(objective.n_problems, C),
+            tol=tol,
+            max_iter=max_iter,
+            planes=planes,
+            start=start,
+            **options,
+        )
+        while not solver.done:
+            solver.step()
+        result = solver.result()
+        planes, start = result.planes, result.coef
+        yield result
+
+
+def rank_svm_path(
+    X: Any,
+    y: ArrayLike,
+    Cs: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    loss: str | RankingLoss = "ap",
+    mask: ArrayLike | None = None,
+    gains: str | ArrayLike = "exponential",
+    level_weights: str | ArrayLike | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+) -> RankPath:
+    """Fit a whole path of C, reusing the cutting planes.
+
+    Parameters
+    ----------
+    X : array or sparse array of shape (n, d)
+    y : array of shape (n,) or (n, K)
+        Without `qid`, targets as for `RankSVC`; with it, relevance as for `SVMRanker`.
+    Cs : array of shape (n_Cs,)
+        Positive; taken in ascending order.
+    qid : array of shape (n,), optional
+    loss, tol, max_iter
+        As for `RankSVC`.
+    mask, gains, level_weights
+        As for `RankSVC.fit` and `SVMRanker`.
+
+    Returns
+    -------
+    RankPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from rankhinge import rank_svm_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = rank_svm_path(scale(X), y, Cs=[1.0, 10.0, 100.0])
+    >>> path.coefs.shape, bool((path.gaps <= 1e-3).all())
+    ((3, 1, 30), True)
+    """
+    X = check_array(X, accept_sparse=("csr", "csc"), dtype="numeric")
+    loss = get_loss(loss)
+    Cs = np.sort(np.asarray(Cs, dtype=np.float64).ravel())
+    if Cs.size == 0 or not (np.isfinite(Cs).all() and Cs[0] > 0):
+        raise ValueError(f"Cs must be positive and finite, got {Cs.tolist()}")
+    y = np.asarray(y)
+    if y.shape[:1] != (X.shape[0],):
+        raise ValueError(f"y has shape {y.shape}, but X has {X.shape[0]} rows")
+    if qid is None:
+        targets = encode_targets(y, mask)
+        if not targets.usable().all():
+            wrong = int(np.flatnonzero(~targets.usable())[0])
+            raise ValueError(f"label {targets.classes[wrong]!r} has no positive or no negative sample")
+        problems = targets.lists()
+    else:
+        problems = [ranking_lists(y, qid, loss, gains, level_weights, None)]
+    objective = RankingObjective(feature_map(X), problems, loss)
+    results = list(walk_path(objective, Cs, tol=tol, max_iter=max_iter))
+    return RankPath(
+        Cs,
+        np.stack([result.coef.T for result in results]),
+        np.stack([result.objective for result in results]),
+        np.stack([result.dual_objective for result in results]),
+        np.stack([result.gap for result in results]),
+        np.array([result.n_passes for result in results]),
+    )

@@ -1,0 +1,47 @@
+"""The metric that belongs to a loss: what `score` returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge import metrics
+from rankhinge.inference import ranking_loss
+from rankhinge.losses import RankingLoss
+
+__all__ = ["list_quality", "lists_quality"]
+
+_METRICS: dict[str, Any] = {
+    "ap": metrics.average_precision,
+    "ndcg": metrics.ndcg,
+    "rr": metrics.reciprocal_rank,
+    "auc": metrics.auc,
+}
+
+
+def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    """The loss's metric of one list: AP for ``"ap"`` and so on, ``1 - Δ`` for others; nan without both classes.
+
+    Ties: averaged over their orders where `rankhinge.metrics` defines that, else the worst order.
+    """
+    if relevant.all() or not relevant.any():
+        return float("nan")
+    if loss.family == "zero-one":
+        return float(np.mean((scores >= 0) == relevant))
+    if loss.name in _METRICS:
+        return float(_METRICS[loss.name](relevant.astype(np.int64), scores))
+    return 1.0 - ranking_loss(scores, relevant, loss)
+
+
+def lists_quality(
+    loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: NDArray[np.float64], qid: Any
+) -> float:
+    """Mean of the loss's metric over the lists that have a relevant sample; graded gains count for NDCG."""
+    if loss.name in _METRICS:
+        options = {"gains": gains} if loss.name == "ndcg" else {}
+        return float(_METRICS[loss.name](labels, scores, qid=qid, no_positives="skip", **options))
+    codes = np.zeros(scores.size, np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+    values = [list_quality(loss, labels[codes == code] > 0, scores[codes == code]) for code in range(codes.max() + 1)]
+    return float(np.nanmean(values))

@@ -1,0 +1,261 @@
+"""`SVMRanker`: linear learning to rank over many lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+
+from rankhinge._validation import encode_queries
+from rankhinge.features import feature_map
+from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.objective import Lists, RankingObjective, graded_lists
+from rankhinge.solvers import SolverResult
+from rankhinge.svm._base import LinearRankingMachine, per_problem
+from rankhinge.svm.quality import lists_quality
+
+__all__ = ["SVMRanker", "gains_of", "ranking_lists"]
+
+
+def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.float64]:
+    """γ of each sample's label: ``2^y - 1``, ``y``, or ``gains[y]``."""
+    if isinstance(gains, str):
+        return np.exp2(labels) - 1.0 if gains == "exponential" else labels
+    table = np.asarray(gains, dtype=np.float64)
+    if table.ndim != 1 or table.size < 2 or table[0] != 0 or np.any(np.diff(table) <= 0):
+        raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
+    wrong = np.flatnonzero((labels != np.floor(labels)) | (labels >= table.size))
+    if wrong.size:
+        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: gains has entries for the labels 0 to {table.size - 1}")
+    return table[labels.astype(np.intp)]
+
+
+def ranking_lists(
+    y: NDArray[Any],
+    qid: ArrayLike | None,
+    loss: RankingLoss,
+    gains: str | ArrayLike,
+    level_weights: str | ArrayLike | None,
+    query_weight: Any,
+) -> Lists:
+    """The lists of one learning-to-rank problem, from labels and query ids."""
+    labels = np.asarray(y, dtype=np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
+    if wrong.size:
+        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: relevance must be finite and not negative")
+    if qid is None:
+        queries, codes = np.zeros(1, np.int64), np.zeros(labels.size, np.int64)
+    else:
+        queries, codes = encode_queries(qid, labels.size, counted="y")
+    graded = gains_of(labels, gains)
+    levels = np.unique(np.append(graded, 0.0))
+    lists = graded_lists(
+        np.searchsorted(levels, graded),
+        codes.astype(np.int64),
+        loss,
+        levels,
+        _weights_of_levels(loss, levels.size - 1, level_weights),
+        _weights_of_lists(query_weight, queries, codes),
+    )
+    if lists.n_lists == 0:
+        raise ValueError(f"none of the {queries.size} queries has both a relevant and a less relevant sample")
+    return lists
+
+
+def _weights_of_levels(
+    loss: RankingLoss, n_levels: int, level_weights: str | ArrayLike | None
+) -> NDArray[np.float64] | None:
+    if level_weights is None:
+        if n_levels > 1 and loss.family != "discount":
+            raise ValueError(
+                f"y has {n_levels + 1} grades, but the loss {loss.name!r} knows relevant and not relevant only: "
+                "binarise y, or choose level_weights='uniform' or an array"
+            )
+        return None
+    if isinstance(level_weights, str):
+        return np.ones(n_levels)
+    weights = np.asarray(level_weights, dtype=np.float64)
+    if weights.shape != (n_levels,) or np.any(weights < 0) or not weights.sum() > 0:
+        raise ValueError(f"level_weights must be {n_levels} numbers ≥ 0, not all 0, got {level_weights!r}")
+    return weights
+
+
+def _weights_of_lists(query_weight: Any, queries: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64] | None:
+    """One weight a list, from a mapping by query id or from an array with one entry a row."""
+    if query_weight is None:
+        return None
+    if isinstance(query_weight, Mapping):
+        weights = np.array([float(query_weight.get(query, 1.0)) for query in queries.tolist()])
+    else:
+        rows = np.asarray(query_weight, dtype=np.float64)
+        if rows.shape != codes.shape:
+            raise ValueError(f"query_weight has shape {rows.shape}, but there are {codes.size} rows")
+        weights = np.empty(queries.size)
+        weights[codes] = rows
+        wrong = np.flatnonzero(weights[codes] != rows)
+        if wrong.size:
+            raise ValueError(f"query_weight[{wrong[0]}] differs from that of other rows of query {queries[codes[wrong[0]]]!r}")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size:
+        raise ValueError(f"the weight of query {queries[wrong[0]]!r} is {weights[wrong[0]]}: it must be finite and ≥ 0")
+    return weights
+
+
+class SVMRanker(LinearRankingMachine):
+    r"""Linear learning to rank that optimises NDCG, average precision, … over lists.
+
+    .. math:: \min_w \tfrac12 \|w\|^2 + C \, \frac1Q \sum_q \sum_\ell \omega_{q\ell} \, J_{q\ell}(X_q w)
+
+    over the Q usable lists (with samples of different relevance). Graded labels are decomposed by thresholds ℓ, which
+    for NDCG is exact: the weights :math:`\omega_{q\ell}` are such that the sum bounds one minus the graded NDCG (see
+    `rankhinge.objective`).
+
+    Parameters
+    ----------
+    loss : str or RankingLoss, default "ndcg"
+        As for `RankSVC`.
+    C : float, default 1.0
+    gains : {"exponential", "linear"} or array, default "exponential"
+        Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
+    level_weights : {"uniform"} or array, optional
+        Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only.
+    solver, tol, max_iter, warm_start, random_state, verbose
+        As for `RankSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+    n_queries_ : int
+        Usable lists: the mean is over these.
+    n_unusable_queries_ : int
+        Lists that were left out because all their samples have the same relevance.
+    objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
+        As for `RankSVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge import SVMRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 3))
+    >>> y = np.clip(np.round(X[:, 0] + 1), 0, 2)
+    >>> qid = np.repeat(["a", "b", "c"], 20)
+    >>> ranker = SVMRanker(C=100.0).fit(X, y, qid=qid)
+    >>> ranker.score(X, y, qid=qid) > 0.95
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearRankingMachine._parameter_constraints,
+        "gains": [StrOptions({"exponential", "linear"}), "array-like"],
+        "level_weights": [StrOptions({"uniform"}), "array-like", None],
+    }
+
+    def __init__(
+        self,
+        loss: str | RankingLoss = "ndcg",
+        C: float = 1.0,
+        *,
+        gains: str | ArrayLike = "exponential",
+        level_weights: str | ArrayLike | None = None,
+        solver: str = "bundle",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.gains = gains
+        self.level_weights = level_weights
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRanker:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array, sparse array or frame of shape (n, d)
+        y : array of shape (n,)
+            Relevance, 0 = not relevant.
+        qid : array of shape (n,), optional
+            Query of each row: any hashable values, rows in any order. None: one list.
+        query_weight : array of shape (n,) or mapping, optional
+            Weight of each row's query (the same for all its rows), or by query id; default: all equal.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
+        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
+        self.n_queries_, self.n_unusable_queries_ = lists.n_lists, lists.n_unusable
+        features = feature_map(X)
+        objective = RankingObjective(features, [lists], get_loss(self.loss))
+        start = None
+        if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (features.n_features,):
+            start = self.coef_[:, None]
+        result = self._solve(objective, per_problem(self.C, 1), start=start)
+        self._store(result)
+        self._warn_if_not_converged(result)
+        return self
+
+    def _store(self, result: SolverResult) -> None:
+        super()._store(result)
+        self.coef_ = result.coef[:, 0].copy()
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Scores ``Xw``: within a list, sort by them in descending order.
+
+        Parameters
+        ----------
+        X : array, sparse array or frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._linear(X)[:, 0]
+
+    def score(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Mean of the loss's metric over the queries, with the gains of training.
+
+        Parameters
+        ----------
+        X : array, sparse array or frame of shape (n, d)
+        y : array of shape (n,)
+        qid : array of shape (n,), optional
+        sample_weight : None
+            Accepted because `Pipeline.score` passes it; a ranking has no sample weights.
+
+        Returns
+        -------
+        float
+            Queries without a relevant sample do not count.
+        """
+        if sample_weight is not None:
+            raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
+        labels = np.asarray(y, dtype=np.float64)
+        return lists_quality(get_loss(self.loss), labels, self.gains, self.predict(X), qid)
+
+    def __sklearn_tags__(self) -> Any:
+        """Neither classifier nor regressor."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = None
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,81 @@
+"""Where to cut a ranking, so that `predict` is usable: ranking itself has no threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["best_threshold", "calibrate"]
+
+_NEWTON_STEPS = 50
+
+
+def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rule: str | float) -> float:
+    """The score at or above which a sample is called relevant.
+
+    Parameters
+    ----------
+    scores, relevant : ndarray of shape (n,)
+    rule : {"f1", "error"} or float
+        The threshold with the highest F1, the one with the fewest errors, or a given one. On rare positives the
+        fewest errors often means calling nothing relevant; F1 does not have that flaw.
+
+    Returns
+    -------
+    float
+        Midway between two neighbouring scores; among equally good ones the highest.
+    """
+    if not isinstance(rule, str):
+        return float(rule)
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    hits = np.cumsum(relevant[order])
+    called = np.arange(1, scores.size + 1)
+    n_relevant = hits[-1]
+    if rule == "f1":
+        quality = 2.0 * hits / (called + n_relevant)
+    else:
+        quality = hits - (called - hits).astype(np.float64)
+    # Only between different scores can a threshold lie.
+    ends = np.append(ranked[:-1] > ranked[1:], True)
+    quality = np.where(ends, quality, -np.inf)
+    best = int(np.argmax(quality))
+    if rule == "error" and quality[best] <= 0:
+        return float(np.nextafter(ranked[0], np.inf))
+    following = ranked[best + 1] if best + 1 < ranked.size else ranked[best] - 1.0
+    return float(ranked[best] + (following - ranked[best]) / 2)
+
+
+def calibrate(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope a > 0 and offset c such that ``a s + c`` is the log-odds of being relevant (Platt 1999).
+
+    The targets are smoothed as Platt does, ``(n₊ + 1) / (n₊ + 2)`` and ``1 / (n₋ + 2)``, so that separable scores do
+    not drive the slope to infinity. Newton's method on the logistic likelihood of standardised scores.
+    """
+    spread = scores.std()
+    if not spread > 0:
+        return 1.0, _log_odds(relevant.mean()) - float(scores.mean())
+    centre = scores.mean()
+    z = (scores - centre) / spread
+    n_relevant = int(relevant.sum())
+    target = np.where(relevant, (n_relevant + 1) / (n_relevant + 2), 1 / (scores.size - n_relevant + 2))
+    slope, offset = 0.0, _log_odds(target.mean())
+    for _ in range(_NEWTON_STEPS):
+        probability = 1 / (1 + np.exp(-(slope * z + offset)))
+        residual = probability - target
+        weight = np.maximum(probability * (1 - probability), 1e-12)
+        gradient = np.array([residual @ z, residual.sum()])
+        cross = weight @ z
+        hessian = np.array([[weight @ z**2, cross], [cross, weight.sum()]])
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(2) * np.trace(hessian), gradient)
+        slope, offset = slope - step[0], offset - step[1]
+        if np.abs(step).max() < 1e-9:
+            break
+    # A ranking must not be turned round by its calibration, however poor it is.
+    slope = max(slope, 1e-6)
+    return float(slope / spread), float(offset - slope * centre / spread)
+
+
+def _log_odds(probability: float) -> float:
+    clipped = min(max(float(probability), 1e-9), 1 - 1e-9)
+    return float(np.log(clipped / (1 - clipped)))

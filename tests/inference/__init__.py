@@ -1,0 +1,1 @@
+"""Tests of `rankhinge.inference`; `cases.py` has the lists and losses that they share."""

@@ -1,0 +1,139 @@
+"""Lists too long for brute force: the methods against each other and against exact sums."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rankhinge import most_violating_ranking
+from tests import brute_force
+from tests.inference.cases import BY_NAME, KINDS, LOSS_CASES, large_list
+
+EVERY_LOSS = pytest.mark.parametrize("case", LOSS_CASES, ids=lambda case: case.name)
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+
+# J is a sum of N terms, each rounded once; that errors add up as N does is prevented by summing in blocks.
+CLOSE = 1e-12
+
+
+def scale(scores, relevant, ranking):
+    """What rounding errors of J are relative to: 1 + Σ |u| |s − c|, with c the lowest positive."""
+    distances = np.abs(scores - scores[relevant].min())
+    return 1 + float(np.abs(ranking.coefficients) @ distances)
+
+
+def check_ranking(ranking, scores, relevant, judge):
+    """`value` and `loss` are those of the ranking that `order` tells, summed without rounding."""
+    value, loss = brute_force.value_of_order(scores, relevant, ranking.order, judge)
+    allowed = CLOSE * scale(scores, relevant, ranking)
+    assert ranking.loss == pytest.approx(loss, rel=1e-11, abs=1e-14)
+    assert ranking.value == pytest.approx(value, rel=0, abs=allowed)
+
+
+def check_methods(kind, case, n_positives, n_negatives, methods):
+    """All methods have the same J."""
+    scores, relevant = large_list(kind, n_positives, n_negatives)
+    rankings = [most_violating_ranking(scores, relevant, case.loss, m) for m in methods]
+    allowed = CLOSE * scale(scores, relevant, rankings[0])
+    for method, ranking in zip(methods, rankings):
+        assert ranking.value == pytest.approx(rankings[0].value, rel=0, abs=allowed), method
+    check_ranking(rankings[0], scores, relevant, case.judge)
+
+
+@EVERY_LOSS
+@EVERY_KIND
+@pytest.mark.parametrize(
+    ("n_positives", "n_negatives"), [(7, 40), (40, 7), (30, 190), (5, 193), (60, 500), (500, 60)]
+)
+def test_short_lists(kind, case, n_positives, n_negatives):
+    """The path for few negatives and the one that counts them in buckets (more than 192), by all methods."""
+    check_methods(kind, case, n_positives, n_negatives, case.methods)
+
+
+@EVERY_LOSS
+@EVERY_KIND
+def test_each_negative_for_itself(kind, case):
+    """``J = Σ_j max_i f_j(i)`` and the ranks ascend: what makes the losses suitable."""
+    scores, relevant = large_list(kind, 12, 300)
+    ranks, values = brute_force.best_ranks(scores, relevant, case.judge)
+    expected = math.fsum(values)
+    for method in case.methods:
+        ranking = most_violating_ranking(scores, relevant, case.loss, method)
+        allowed = CLOSE * scale(scores, relevant, ranking)
+        assert ranking.value == pytest.approx(expected, rel=0, abs=allowed), method
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("name", ["ap", "ndcg"])
+@pytest.mark.parametrize(("n_positives", "n_negatives"), [(300, 20_000), (1000, 100_000)])
+def test_counted_lists(kind, name, n_positives, n_negatives):
+    methods = ["auto", "quicksort"] + ["greedy"] * (n_negatives < 50_000)
+    methods += ["search", "select"] * (name == "ap")
+    check_methods(kind, BY_NAME[name], n_positives, n_negatives, methods)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("name", ["ap", "ndcg"])
+@pytest.mark.parametrize(("n_positives", "n_negatives"), [(1000, 1_000_000), (10_000, 1_000_000)])
+def test_long_lists(kind, name, n_positives, n_negatives):
+    check_methods(kind, BY_NAME[name], n_positives, n_negatives, ["auto", "quicksort"])
+
+
+@EVERY_KIND
+def test_long_lists_by_the_methods_for_ap(kind):
+    check_methods(kind, BY_NAME["ap"], 50, 300_000, ["auto", "search", "select", "quicksort"])
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("kind", ["overlapping", "trained", "separated", "two values", "Cauchy"])
+def test_all_losses_on_long_lists(kind, case):
+    """Both ways through a long list, collecting and counting, for every loss."""
+    check_methods(kind, case, 200, 150_000, ["auto", "quicksort"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_negatives", [100, 5000, 150_000])
+def test_float32(kind, n_negatives):
+    """The same J from float32 scores as from these scores in float64."""
+    scores, relevant = large_list(kind, 40, n_negatives)
+    single = np.clip(scores, -1e30, 1e30).astype(np.float32)
+    double = single.astype(np.float64)
+    for method in ("auto", "quicksort"):
+        one = most_violating_ranking(single, relevant, method=method)
+        other = most_violating_ranking(double, relevant, method=method)
+        assert one.coefficients.dtype == np.float32
+        assert one.value == pytest.approx(other.value, rel=0, abs=CLOSE * scale(double, relevant, other))
+        np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_negatives", [1, 2, 5, 8000])
+def test_nearly_all_are_positive(n_negatives):
+    """Long lists with few negatives: a sample of the list may hold none."""
+    scores, relevant = large_list("overlapping", 140_000, n_negatives)
+    check_methods("overlapping", BY_NAME["ndcg"], 140_000, n_negatives, ["auto", "quicksort"])
+    assert most_violating_ranking(scores, ~relevant, "ndcg").value > 0
+
+
+def test_a_misleading_sample():
+    """Every stride-th score is low, all others high: what the sample promises does not hold, J does."""
+    n = 1 << 17
+    rng = np.random.default_rng(0)
+    for period in (2, 4, 8, 16, 32):
+        scores = np.where(np.arange(n) % period == 0, -5.0, 5.0) + rng.normal(size=n)
+        relevant = np.arange(n) % 1021 == 1
+        scores[relevant] = rng.normal(size=relevant.sum())
+        rankings = [most_violating_ranking(scores, relevant, method=m) for m in ("auto", "quicksort")]
+        assert rankings[0].value == pytest.approx(rankings[1].value, rel=CLOSE)
+
+
+def test_scores_at_both_ends_of_the_range():
+    """±1e300 and numbers below the smallest normal one on the long path."""
+    rng = np.random.default_rng(0)
+    n = 200_000
+    relevant = rng.random(n) < 0.001
+    for values in ([-1e300, 1e300], [5e-324, 1e-323, -5e-324, 0.0], [1e-310, 1.0, 1e300]):
+        scores = rng.choice(values, n)
+        rankings = [most_violating_ranking(scores, relevant, method=m) for m in ("auto", "quicksort")]
+        assert rankings[0].value == pytest.approx(rankings[1].value, rel=CLOSE)
