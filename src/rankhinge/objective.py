@@ -189,12 +189,24 @@ class RankingObjective:
         """Scores of the given problems for their columns of `weights`: one pass over X."""
         return Scores(self.features.scores(weights), problems)
 
-    def combine(self, weights: NDArray[np.float64], scores: Sequence[Scores]) -> Scores:
-        """Row c: ``Σ_k weights[k, c] · scores[k]`` row c; no pass over X."""
-        total = weights[0][:, None] * scores[0].values
-        for factors, handle in zip(weights[1:], scores[1:], strict=True):
-            total += factors[:, None] * handle.values
-        return Scores(total, scores[0].problems)
+    def mix(self, span: Scores, weights: NDArray[np.float64]) -> Scores:
+        """Combinations of the T rows that each of m problems has in a span, by weights (m, T, r); no pass over X."""
+        m, T, r = weights.shape
+        rows = span.values.reshape(m, T, -1)
+        if r == 1:
+            # One combination each, in the search: a matrix-vector product, which `matmul` would not make of it.
+            mixed = np.stack([weight @ row for weight, row in zip(weights[:, :, 0], rows, strict=True)])
+        else:
+            mixed = np.matmul(weights.transpose(0, 2, 1), rows)
+        return Scores(mixed.reshape(m * r, -1), np.repeat(span.problems[::T], r))
+
+    def join_spans(self, first: Scores, second: Scores, n_problems: int) -> Scores:
+        """A span with the rows of both, problem by problem."""
+        parts = [handle.values.reshape(n_problems, -1, self.n_samples) for handle in (first, second)]
+        problems = [handle.problems.reshape(n_problems, -1) for handle in (first, second)]
+        return Scores(
+            np.concatenate(parts, axis=1).reshape(-1, self.n_samples), np.concatenate(problems, axis=1).ravel()
+        )
 
     def zeros(self, problems: NDArray[np.int64]) -> Scores:
         """Scores of the weights 0; no pass over X."""
@@ -229,9 +241,21 @@ class RankingObjective:
             _threads.run([lambda c=c: work(c) for c in range(m)])  # type: ignore[misc]
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
-    def dot(self, coefficients: Scores, scores: Scores) -> NDArray[np.float64]:
-        """``Σ u s`` of each problem; no pass over X."""
-        return np.einsum("cn,cn->c", coefficients.values, scores.values)
+    def dots(self, coefficients: Scores, span: Scores) -> NDArray[np.float64]:
+        """``Σ u s`` of each problem with each of its rows in a span; no pass over X."""
+        m = coefficients.problems.size
+        rows = span.values.reshape(m, -1, self.n_samples)
+        return np.matmul(rows, coefficients.values[:, :, None])[:, :, 0]
+
+    def split(self, coefficients: Scores, n_parts: int, generator: np.random.Generator) -> Scores:
+        """Each problem's u as a sum of ``2 n_parts``: its negative and its positive entries, cut at random."""
+        m = coefficients.problems.size
+        parts = np.zeros((m, 2 * n_parts, self.n_samples))
+        which = generator.integers(n_parts, size=self.n_samples)
+        place = np.arange(self.n_samples)
+        for part, u in zip(parts, coefficients.values, strict=True):
+            part[which + n_parts * (u > 0), place] = u
+        return Scores(parts.reshape(-1, self.n_samples), np.repeat(coefficients.problems, 2 * n_parts))
 
     def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
         """``Xᵀ u`` of each problem, a column each: one pass over X."""
@@ -260,19 +284,6 @@ class RankingObjective:
             u[:] = 0.0
             u[lists.index] = total
         return value, loss
-
-    def rows(
-        self, first: Scores, second: Scores | None, n_rows: int, generator: np.random.Generator
-    ) -> list[NDArray[np.float64]]:
-        """For each problem up to `n_rows` rows of X, drawn in proportion to ``|u_first - u_second|``."""
-        difference = np.abs(first.values if second is None else first.values - second.values)
-        drawn = []
-        for row in difference:
-            total, n_possible = row.sum(), int(np.count_nonzero(row))
-            size = min(n_rows, n_possible)
-            index = generator.choice(row.size, size, replace=False, p=row / total) if size else np.zeros(0, np.int64)
-            drawn.append(self.features.rows(index))
-        return drawn
 
     def n_blocks(self, problem: int) -> int:
         """How many lists a problem has."""

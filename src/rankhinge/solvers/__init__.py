@@ -18,7 +18,6 @@ from rankhinge.solvers.protocol import (
     Constraints,
     Objective,
     Planes,
-    RowSource,
     SolverResult,
     Violation,
 )
@@ -34,7 +33,6 @@ __all__ = [
     "LinearConstraints",
     "Objective",
     "Planes",
-    "RowSource",
     "Solver",
     "SolverResult",
     "Subgradient",
@@ -80,7 +78,7 @@ def make_solver(
     constraints : Constraints, optional
         For "bundle" and "cutting-plane".
     random_state : int or RandomState, optional
-        Seeds the choice of rows ("bundle") and the order of the blocks; None means 0.
+        Seeds the parts ("bundle") and the order of the blocks; None means 0.
     **options
         Of the solver's class.
 

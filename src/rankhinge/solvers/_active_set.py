@@ -78,7 +78,7 @@ def _remove(factor, size, gone):
     for c in range(gone, size - 1):
         a, b = factor[c, c], factor[c, c + 1]
         norm = np.hypot(a, b)
-        cosine, sine = a / norm, b / norm
+        cosine, sine = (a / norm, b / norm) if norm > 0.0 else (1.0, 0.0)
         for i in range(c, size - 1):
             a, b = factor[i, c], factor[i, c + 1]
             factor[i, c] = cosine * a + sine * b
@@ -304,10 +304,13 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     steps : int
     status : int, OPTIMAL, STEP_LIMIT or UNBOUNDED
     """
-    rho = 0.0
+    rho, size = 0.0, 0.0
     for i in range(linear.size):
+        size = max(size, abs(linear[i]))
         if capped[i]:
             rho = max(rho, hessian[i, i])
+    # A Gram matrix far below q / total is noise: it must not set the scale.
+    rho = max(rho, 1e-10 * size / total)
     rho = rho if rho > 0.0 else 1.0
     done = 0
     while True:

@@ -52,32 +52,53 @@ class Master:
 
     def __init__(self, C: float, centre: Array) -> None:
         self.C, self.centre = float(C), centre
-        self.offsets, self.vectors = np.zeros(1), np.zeros((1, centre.size))
-        self.linear, self.gram = np.zeros(1), np.zeros((1, 1))
+        self.offsets, self.linear = np.zeros(1), np.zeros(1)
         self.capped, self.idle = np.ones(1, dtype=bool), np.zeros(1, dtype=np.int64)
         self.multipliers = np.array([self.C])
         self.names = np.full(1, -1)
         self.point, self.dual_value = centre.copy(), 0.0
         self.unbounded, self.residual = False, 0.0
+        # Grown by doubling: a search adds cuts one by one.
+        self._vectors, self._gram = np.zeros((1, centre.size)), np.zeros((1, 1))
 
     def __len__(self) -> int:
         return self.offsets.size
+
+    @property
+    def vectors(self) -> Array:
+        """h of each cut, (t, d)."""
+        return self._vectors[: self.offsets.size]
+
+    @property
+    def gram(self) -> Array:
+        """Products of the vectors, (t, t)."""
+        return self._gram[: self.offsets.size, : self.offsets.size]
+
+    def _reserve(self, size: int) -> None:
+        old = len(self)
+        if size <= self._vectors.shape[0]:
+            return
+        vectors, gram = np.zeros((2 * size, self.centre.size)), np.zeros((2 * size, 2 * size))
+        vectors[:old], gram[:old, :old] = self.vectors, self.gram
+        self._vectors, self._gram = vectors, gram
 
     def add(self, offsets: Array, vectors: Array, names: Array | None = None) -> None:
         """Add cuts ``offset - h @ w``: planes, or, with their `names`, hard constraints."""
         if offsets.size == 0:
             return
-        cross = vectors @ self.vectors.T
-        self.gram = np.block([[self.gram, cross.T], [cross, vectors @ vectors.T]])
+        old, size = len(self), len(self) + offsets.size
+        self._reserve(size)
+        self._vectors[old:size] = vectors
+        products = vectors @ self._vectors[:size].T
+        self._gram[old:size, :size] = products
+        self._gram[:old, old:size] = products[:, :old].T
+        n_new = offsets.size
         self.linear = np.concatenate([self.linear, offsets - vectors @ self.centre])
         self.offsets = np.concatenate([self.offsets, offsets])
-        self.vectors = np.concatenate([self.vectors, vectors])
-        self.multipliers = np.concatenate([self.multipliers, np.zeros(offsets.size)])
-        self.capped = np.concatenate([self.capped, np.full(offsets.size, names is None)])
-        self.names = np.concatenate(
-            [self.names, np.full(offsets.size, -1) if names is None else names]
-        )
-        self.idle = np.concatenate([self.idle, np.zeros(offsets.size, dtype=np.int64)])
+        self.multipliers = np.concatenate([self.multipliers, np.zeros(n_new)])
+        self.capped = np.concatenate([self.capped, np.full(n_new, names is None)])
+        self.names = np.concatenate([self.names, np.full(n_new, -1) if names is None else names])
+        self.idle = np.concatenate([self.idle, np.zeros(n_new, dtype=np.int64)])
 
     def add_planes(self, offsets: Array, slopes: Array) -> None:
         """Add planes ``J(w) >= offset + slope @ w``, slopes of shape (r, d)."""
@@ -87,7 +108,7 @@ class Master:
         """Solve the master problem, starting from the last multipliers."""
         x = self.multipliers
         _, self.residual, _, status = _active_set.maximise(
-            self.gram, self.linear, self.capped, self.C, x, _QP_TOLERANCE, _QP_STEPS
+            np.ascontiguousarray(self.gram), self.linear, self.capped, self.C, x, _QP_TOLERANCE, _QP_STEPS
         )
         self.unbounded = self.unbounded or status == _active_set.UNBOUNDED
         used = np.flatnonzero(x)
@@ -109,8 +130,7 @@ class Master:
         keep[0] = True
         if keep.all():
             return
-        self.gram = self.gram[np.ix_(keep, keep)]
-        self.vectors = self.vectors[keep]
+        self._gram, self._vectors = self.gram[np.ix_(keep, keep)], self.vectors[keep]
         for name in ("offsets", "linear", "capped", "idle", "multipliers", "names"):
             setattr(self, name, getattr(self, name)[keep])
 

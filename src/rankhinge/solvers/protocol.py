@@ -30,7 +30,6 @@ __all__ = [
     "Handle",
     "Objective",
     "Planes",
-    "RowSource",
     "SolverResult",
     "Violation",
 ]
@@ -59,7 +58,10 @@ class Evaluation(Protocol):
 
 
 class Objective(Protocol):
-    """J of K problems. Handles with m columns stand for m problems, or for fewer with repeats."""
+    """J of K problems. Handles with m columns stand for m problems, or for fewer with repeats.
+
+    A *span* is a handle of scores with the same number of columns for each problem, problem by problem.
+    """
 
     n_features: int
     n_problems: int
@@ -70,8 +72,15 @@ class Objective(Protocol):
     def zeros(self, problems: Indices) -> Handle:
         """``score(0, problems)`` without a pass."""
 
-    def combine(self, weights: Array, scores: Sequence[Handle]) -> Handle:
-        """Column c of the result: ``sum_k weights[k, c] * scores[k]`` column c. No pass."""
+    def mix(self, span: Handle, weights: Array) -> Handle:
+        """Combine the T columns that each of m problems has in a span.
+
+        `weights` (m, T, r): the result has m r columns, the j-th of problem c being ``sum_i weights[c, i, j]`` times its
+        i-th. No pass.
+        """
+
+    def join_spans(self, first: Handle, second: Handle, n_problems: int) -> Handle:
+        """A span with the columns of both, problem by problem. No pass."""
 
     def select(self, scores: Handle, columns: Indices | slice) -> Handle:
         """Some columns of a handle, of scores or of coefficients. No pass."""
@@ -82,28 +91,17 @@ class Objective(Protocol):
     def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
         """Inference for each column. No pass, but O(n) work or a little more."""
 
-    def dot(self, coefficients: Handle, scores: Handle) -> Array:
-        """``u . s``, column by column, shape (m,). No pass."""
+    def dots(self, coefficients: Handle, span: Handle) -> Array:
+        """``u . s_i`` of each problem with each of its columns in a span, shape (m, T). No pass."""
+
+    def split(self, coefficients: Handle, n_parts: int, generator: np.random.Generator) -> Handle:
+        """Coefficients as sums of parts: the positive and the negative ones, each cut into `n_parts` at random.
+
+        The result has ``2 * n_parts`` columns a problem, problem by problem. No pass.
+        """
 
     def adjoint(self, coefficients: Handle) -> Array:
         """The planes' slopes g, shape (d, m). **One pass**, whatever m is."""
-
-
-@runtime_checkable
-class RowSource(Protocol):
-    """An objective that can show a few rows of its features: optional, it saves passes."""
-
-    n_samples: int
-
-    def rows(
-        self, first: Handle, second: Handle | None, n_rows: int, generator: np.random.Generator
-    ) -> list[Array]:
-        """For each column up to `n_rows` rows of the features, shape (r, d).
-
-        Drawn without replacement, with probabilities proportional to ``|u_first - u_second|``
-        (``second`` None: 0): the samples for which the two subgradients differ are those in which
-        J is curved between the two points. May be empty.
-        """
 
 
 @runtime_checkable

@@ -1,14 +1,10 @@
-r"""Minimise over the span of a few points whose scores are known: no pass over the features.
+r"""Minimise over a span whose scores are known: no pass over the features.
 
-For points :math:`z_1, \dots, z_k` with known scores, :math:`w = \sum_i y_i z_i` has the scores
-:math:`\sum_i y_i s_i`, and a plane with coefficients u has the slope :math:`(u \cdot s_i)_i` in y. So
-:math:`P` can be minimised over the span by cutting planes that cost an inference each: the idea of the
-line search in OCAS (Franc and Sonnenburg 2009), in more than one dimension. The planes known so far,
-restricted to the span, are the start; hence the first minimiser of the small model is that of the whole
-model, which is in the span.
-
-Coordinates c refer to an orthonormal basis of the span, ``w = basis @ c``, with ``Z = basis @ R``, so
-that ``y = inv(R) @ c``.
+For an orthonormal basis :math:`z_1, \dots, z_T` with known scores, :math:`w = \sum_i c_i z_i` has the scores
+:math:`\sum_i c_i s_i`, and a plane with coefficients u has the slope :math:`(u \cdot s_i)_i` in c. So :math:`P` can be
+minimised over the span by cutting planes that cost an inference each: the idea of the line search in OCAS (Franc and
+Sonnenburg 2009), in many dimensions. The planes known so far, restricted to the span, are the start; the span holds
+the master problem's minimiser, so that the small model begins where the whole model ends.
 """
 
 from __future__ import annotations
@@ -20,9 +16,11 @@ import numpy as np
 from rankhinge.solvers.master import Master
 from rankhinge.solvers.protocol import Array, Constraints, Handle, Objective
 
-__all__ = ["Cut", "Probe", "orthonormal", "search"]
+__all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 
-_DEPENDENT = 1e-7
+# A direction counts as dependent below this part of its own length: what is left of it, and of its scores, is the
+# difference of two long vectors.
+_DEPENDENT = 1e-6
 
 
 class Cut(NamedTuple):
@@ -33,29 +31,38 @@ class Cut(NamedTuple):
     coefficients: Handle
 
 
-def orthonormal(terms: Array) -> tuple[Array, Array, np.ndarray]:
-    """Basis (d, r), triangular R (r, r) and the chosen columns: ``terms[:, chosen] = basis @ R``.
+def extension(basis: Array, directions: Array) -> tuple[Array, Array]:
+    """How to add directions (d, r) to an orthonormal basis (d, T): the new basis vectors, and whence they come.
 
-    Columns that depend on those before them are left out. Twice is enough (Kahan and Parlett).
+    Returns (d, r) vectors, orthonormal to each other and to the basis, and weights (T + r, r) with
+    ``new = [basis, directions] @ weights``; a direction that depends on the others becomes a column of zeros.
     """
-    d, k = terms.shape
-    basis, factor, chosen = np.zeros((d, 0)), np.zeros((k, k)), []
-    for i in range(k):
-        rest, r = terms[:, i].copy(), len(chosen)
+    d, T = basis.shape
+    r = directions.shape[1]
+    new, weights = np.zeros((d, r)), np.zeros((T + r, r))
+    for i in range(r):
+        rest, whence = directions[:, i].copy(), np.zeros(T + r)
+        whence[T + i] = 1.0
         length = np.linalg.norm(rest)
+        # Twice is enough (Kahan and Parlett).
         for _ in range(2):
-            along = basis.T @ rest
-            rest -= basis @ along
-            factor[:r, r] += along
+            along_old, along_new = basis.T @ rest, new[:, :i].T @ rest
+            rest -= basis @ along_old + new[:, :i] @ along_new
+            whence[:T] -= along_old
+            whence -= weights[:, :i] @ along_new
         left = np.linalg.norm(rest)
-        if left <= _DEPENDENT * length or left == 0.0:
-            factor[:r, r] = 0.0
-            continue
-        factor[r, r] = left
-        basis = np.column_stack([basis, rest / left])
-        chosen.append(i)
-    r = len(chosen)
-    return basis, factor[:r, :r], np.array(chosen, dtype=np.int64)
+        if left > _DEPENDENT * length:
+            new[:, i], weights[:, i] = rest / left, whence / left
+    return new, weights
+
+
+def narrowing(anchor: Array, T: int) -> Array:
+    """An orthonormal (len(anchor), T) matrix: the direction of `anchor`, then the newest coordinates."""
+    size = anchor.size
+    columns = np.zeros((size, T))
+    columns[:, 0] = anchor if anchor.any() else np.eye(size)[0]
+    columns[size - T + 1 :, 1:] = np.eye(T - 1)
+    return np.linalg.qr(columns)[0]
 
 
 class Probe:
@@ -64,30 +71,21 @@ class Probe:
     Parameters
     ----------
     master : Master
-    terms : (d, k)
-        The points; the first is the best point so far.
+    basis : (d, T)
+        Orthonormal, or with columns of zeros.
+    anchor : (T,)
+        Coordinates of the best point so far.
     value : float
-        Primal value at the first point; inf if it is not feasible.
-    first : int
-        The point to be evaluated first.
+        Primal value there; inf if it is not feasible.
     """
 
-    def __init__(self, master: Master, terms: Array, value: float, first: int) -> None:
-        self.master, self.n_terms = master, terms.shape[1]
-        self.basis, self.factor, self.chosen = orthonormal(terms)
-        self.small = master.restricted(self.basis)
-        self.anchor = self.basis.T @ terms[:, 0]
-        self.first = self.basis.T @ terms[:, first]
-        self.value, self.moved = value, False
+    def __init__(self, master: Master, basis: Array, anchor: Array, value: float) -> None:
+        self.master, self.basis = master, basis
+        self.small = master.restricted(basis)
+        self.anchor, self.value, self.moved = anchor, value, False
+        self.outside = float(master.centre @ master.centre - self.small.centre @ self.small.centre)
         self.cuts: list[Cut] = []
         self.first_cut: Cut | None = None
-        self.first_excess = 0.0
-
-    def weights(self, coordinates: Array) -> Array:
-        """The weights y of the terms, (k,)."""
-        y = np.zeros(self.n_terms)
-        y[self.chosen] = np.linalg.solve(self.factor, coordinates)
-        return y
 
     def point(self, coordinates: Array) -> Array:
         """``w``, (d,)."""
@@ -95,25 +93,21 @@ class Probe:
 
     def regulariser(self, coordinates: Array) -> float:
         """``0.5 * |w - w0|**2``."""
-        move = self.basis @ coordinates - self.master.centre
-        return 0.5 * float(move @ move)
+        move = coordinates - self.small.centre
+        return 0.5 * (float(move @ move) + self.outside)
 
     def lower(self) -> float:
         """A lower bound over the span."""
-        outside = self.master.centre - self.basis @ self.small.centre
-        return self.small.dual_value + 0.5 * float(outside @ outside)
+        return self.small.dual_value + 0.5 * self.outside
 
     def next_point(self, turn: int) -> Array:
         """The small model's minimiser, or the middle between it and the best point, in turn."""
-        if turn == 0:
-            return self.first
         if turn % 2 and np.isfinite(self.value):
             return 0.5 * (self.anchor + self.small.point)
         return self.small.point
 
-    def learn(self, loss: float, dots: Array, u: Handle) -> None:
-        """Add a plane; `dots` are ``u . s_i`` of all terms."""
-        slope = np.linalg.solve(self.factor.T, dots[self.chosen])
+    def learn(self, loss: float, slope: Array, u: Handle) -> None:
+        """Add a plane with the slope ``u . s_i`` in the span."""
         cut = Cut(len(self.small), loss, u)
         self.small.add_planes(np.array([loss]), slope[None, :])
         self.cuts.append(cut)
@@ -138,76 +132,60 @@ class Probe:
 def search(
     objective: Objective,
     probes: list[Probe],
-    terms: list[Handle],
+    span: Handle,
     problems: np.ndarray,
-    gaps: Array,
+    enough: Array,
     *,
     n_turns: int,
     n_cuts: int,
-    precision: Array,
     constraints: Constraints | None = None,
-    best_coefficients: list[Handle] | None = None,
-    best_losses: Array | None = None,
-) -> list[tuple[float, Handle] | None]:
+) -> None:
     """Run the probes of several problems side by side.
-
-    Returns the plane (loss and coefficients) at each new best point, None where it has not moved.
 
     Parameters
     ----------
     probes : list of Probe, one for each of the m problems
-    terms : list of handles with m columns
-        Scores of the points of the probes.
+    span : handle with m T columns
+        Scores of the basis vectors, problem by problem.
     problems : (m,)
-    gaps : (m,)
-        Absolute gaps; a probe ends when its own gap is a twentieth of that,
-    precision : (m,)
-        or below this.
+    enough : (m,)
+        A probe ends when its own gap is below this.
     n_turns : int
         Inferences at most.
     n_cuts : int
         How many cuts each probe keeps.
-    best_coefficients, best_losses
-        The plane at each first term, if the secant at the first point is wanted.
     """
-    planes: list[tuple[float, Handle] | None] = [None] * len(probes)
-    going, handles = np.arange(len(probes)), terms
+    going = np.arange(len(probes))
+    T = probes[0].basis.shape[1]
     for turn in range(n_turns):
         still = []
         for p in going:
             probe = probes[p]
             probe.small.solve()
-            enough = max(0.05 * gaps[p], precision[p])
-            if turn < 1 or probe.value - probe.lower() > enough:
+            if turn < 1 or probe.value - probe.lower() > enough[p]:
                 still.append(p)
             probe.trim(n_cuts)
         if not still:
             break
         if len(still) < len(going):
             places = np.searchsorted(going, still)
-            handles = [objective.select(handle, places) for handle in handles]
+            span = objective.select(span, (places[:, None] * T + np.arange(T)).ravel())
             going = np.array(still)
         points = [probes[p].next_point(turn) for p in going]
-        weights = np.stack([probes[p].weights(c) for p, c in zip(going, points)], axis=1)
-        scores = objective.combine(weights, handles)
+        scores = objective.mix(span, np.stack(points)[:, :, None])
         found = objective.evaluate(scores)
-        dots = np.stack([objective.dot(found.coefficients, handle) for handle in handles])
+        slopes = objective.dots(found.coefficients, span)
         feasible = _check(constraints, probes, going, points, scores, problems)
-        if turn == 0 and best_coefficients is not None and best_losses is not None:
-            linear = best_losses + objective.dot(objective.join(best_coefficients), scores)
-            for p in going:
-                probes[p].first_excess = probes[p].master.C * float(found.value[p] - linear[p])
         for c, p in enumerate(going):
             u = found.coefficients
             u = u if going.size == 1 else objective.select(u, np.array([c]))
-            probe, value = probes[p], float(found.value[c])
-            probe.learn(float(found.loss[c]), dots[:, c], u)
-            total = probe.regulariser(points[c]) + probe.master.C * value
-            if feasible[c] and probe.improve(points[c], total):
-                planes[p] = (float(found.loss[c]), u)
+            probe = probes[p]
+            probe.learn(float(found.loss[c]), slopes[c], u)
+            total = probe.regulariser(points[c]) + probe.master.C * float(found.value[c])
+            if feasible[c]:
+                probe.improve(points[c], total)
     for probe in probes:
         probe.small.solve()
-    return planes
 
 
 def _check(
