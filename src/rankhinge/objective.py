@@ -293,9 +293,7 @@ class RankingObjective:
         """π of a problem's lists."""
         return self.problems[problem].weights
 
-    def block_plane(
-        self, weights: NDArray[np.float64], problem: int, block: int
-    ) -> tuple[float, NDArray[np.float64]]:
+    def block_plane(self, weights: NDArray[np.float64], problem: int, block: int) -> tuple[float, NDArray[np.float64]]:
         """Δ and ``X_qᵀ u`` of one list's own hinge at these weights."""
         lists = self.problems[problem]
         inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))

@@ -97,9 +97,7 @@ def make_solver(
         options["random_state"] = _seed(random_state)
     if start is not None:
         options["start"] = start
-    return SOLVERS[name](
-        objective, C, tol=tol, max_iter=max_iter, planes=planes, centre=centre, **options
-    )
+    return SOLVERS[name](objective, C, tol=tol, max_iter=max_iter, planes=planes, centre=centre, **options)
 
 
 def _seed(random_state: Any) -> int | None:

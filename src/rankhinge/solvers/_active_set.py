@@ -314,9 +314,7 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     rho = rho if rho > 0.0 else 1.0
     done = 0
     while True:
-        mu, residual, steps, status = _climb(
-            hessian, linear, capped, rho, total, x, tol, max_steps - done
-        )
+        mu, residual, steps, status = _climb(hessian, linear, capped, rho, total, x, tol, max_steps - done)
         done += steps
         # A worn factor can end a climb too early; a fresh one goes on if there is anything to gain.
         if status != OPTIMAL or residual <= 2.0 * tol or steps == 0:

@@ -59,9 +59,7 @@ class SweepSolver(Solver):
         As for `Solver`.
     """
 
-    def __init__(
-        self, objective: Objective, C: Array, *, random_state: int | None = None, **options: Any
-    ) -> None:
+    def __init__(self, objective: Objective, C: Array, *, random_state: int | None = None, **options: Any) -> None:
         super().__init__(objective, C, **options)
         self.generator = np.random.default_rng(0 if random_state is None else random_state)
         self.blocks = [Blocks(objective, k) for k in range(objective.n_problems)]

@@ -169,7 +169,7 @@ class Bundle(CuttingPlane):
     def _narrow(self, active: np.ndarray) -> None:
         """Keep the best point and the newest directions."""
         T = self._bases[int(active[0])].shape[1]
-        if T <= self.n_directions:
+        if self.n_directions >= T:
             return
         turns = np.stack([narrowing(self._anchors[k], self.n_directions) for k in active])
         self._span = self.objective.mix(self._span, turns)

@@ -66,7 +66,7 @@ class Master:
 
     @property
     def vectors(self) -> Array:
-        """h of each cut, (t, d)."""
+        """H of each cut, (t, d)."""
         return self._vectors[: self.offsets.size]
 
     @property

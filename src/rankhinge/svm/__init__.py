@@ -1,8 +1,9 @@
 """Linear ranking machines."""
 
+from rankhinge.svm.approximate import ApproximateRankSVC
 from rankhinge.svm.cv import RankSVCCV, SVMRankerCV
 from rankhinge.svm.path import RankPath, rank_svm_path
 from rankhinge.svm.rank_svc import RankSVC
 from rankhinge.svm.ranker import SVMRanker
 
-__all__ = ["RankPath", "RankSVC", "RankSVCCV", "SVMRanker", "SVMRankerCV", "rank_svm_path"]
+__all__ = ["ApproximateRankSVC", "RankPath", "RankSVC", "RankSVCCV", "SVMRanker", "SVMRankerCV", "rank_svm_path"]

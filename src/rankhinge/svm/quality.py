@@ -35,9 +35,7 @@ def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray
     return 1.0 - ranking_loss(scores, relevant, loss)
 
 
-def lists_quality(
-    loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: NDArray[np.float64], qid: Any
-) -> float:
+def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: NDArray[np.float64], qid: Any) -> float:
     """Mean of the loss's metric over the lists that have a relevant sample; graded gains count for NDCG."""
     if loss.name in _METRICS:
         options = {"gains": gains} if loss.name == "ndcg" else {}

@@ -30,7 +30,9 @@ def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.
         raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
     wrong = np.flatnonzero((labels != np.floor(labels)) | (labels >= table.size))
     if wrong.size:
-        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: gains has entries for the labels 0 to {table.size - 1}")
+        raise ValueError(
+            f"y[{wrong[0]}] is {labels[wrong[0]]:g}: gains has entries for the labels 0 to {table.size - 1}"
+        )
     return table[labels.astype(np.intp)]
 
 
@@ -98,7 +100,9 @@ def _weights_of_lists(query_weight: Any, queries: NDArray[Any], codes: NDArray[A
         weights[codes] = rows
         wrong = np.flatnonzero(weights[codes] != rows)
         if wrong.size:
-            raise ValueError(f"query_weight[{wrong[0]}] differs from that of other rows of query {queries[codes[wrong[0]]]!r}")
+            raise ValueError(
+                f"query_weight[{wrong[0]}] differs from that of other rows of query {queries[codes[wrong[0]]]!r}"
+            )
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if wrong.size:
         raise ValueError(f"the weight of query {queries[wrong[0]]!r} is {weights[wrong[0]]}: it must be finite and ≥ 0")

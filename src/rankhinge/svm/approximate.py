@@ -1,0 +1,164 @@
+"""`ApproximateRankSVC`: rank only the difficult samples, keep the easy ones where they are."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval
+
+from rankhinge.features import FeatureMap, feature_map
+from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.objective import RankingObjective, Scores, one_list
+from rankhinge.solvers import Violation, make_solver
+from rankhinge.svm._base import per_problem
+from rankhinge.svm.rank_svc import RankSVC, Targets
+
+__all__ = ["ApproximateRankSVC"]
+
+
+class EasySamples:
+    """The constraints ``y_i w·x_i ≥ 1`` for the easy samples of each problem, read off their scores.
+
+    Parameters
+    ----------
+    features : FeatureMap
+    signs : ndarray of shape (K, n)
+        y of the easy samples, 0 for all others.
+    tol : float
+        A constraint holds if it is violated by no more.
+    limit : int
+        How many are handed out at a time, the worst first.
+    """
+
+    def __init__(self, features: FeatureMap, signs: NDArray[np.int8], *, tol: float = 1e-6, limit: int = 64) -> None:
+        self.features, self.signs, self.tol, self.limit = features, signs, tol, limit
+
+    def violated(self, weights: NDArray[np.float64], scores: Scores, problems: NDArray[np.int64]) -> list[Violation]:
+        """For each problem the easy samples that lie most inside the margin."""
+        found = []
+        for row, problem in zip(scores.values, problems, strict=True):
+            easy = np.flatnonzero(self.signs[problem])
+            missing = 1.0 - self.signs[problem, easy] * row[easy]
+            worst = np.argsort(-missing, kind="stable")[: self.limit]
+            names = easy[worst[missing[worst] > self.tol]]
+            rows = self.signs[problem, names][:, None] * self.features.rows(names)
+            found.append(Violation(names, rows, np.ones(names.size)))
+        return found
+
+
+class ApproximateRankSVC(RankSVC):
+    r"""`RankSVC` on the samples that a binary SVM finds difficult (AP-SVM-APPX).
+
+    A binary SVM without intercept, :math:`w_0`, is trained first. Samples with ``y w₀·x ≥ 1`` are easy; of these the
+    `keep_easy` with the largest margin, in each class, stay easy, and the others join the difficult ones. Then
+
+    .. math:: \min_w \tfrac12\|w\|^2 + C \, J(X_{\text{difficult}}\, w)
+              \quad \text{subject to } y_i \, w \cdot x_i \ge 1 \text{ for the easy samples.}
+
+    It is an approximation of `RankSVC`, whose own inference is fast enough to make it rarely worth while: it is here
+    because the paper has it, and as an example of training under hard constraints.
+
+    Parameters
+    ----------
+    loss : str or RankingLoss, default "ap"
+    C : float or array of shape (K,), default 1.0
+        For both stages; the binary SVM minimises ``½‖w‖² + C · mean hinge``.
+    keep_easy : float, default 0.5
+        Share of the easy samples that stay easy, in [0, 1].
+    tol, max_iter, threshold, random_state, verbose
+        As for `RankSVC`; the solver is the bundle method.
+
+    Attributes
+    ----------
+    n_easy_, n_difficult_ : int or ndarray of shape (K,)
+    binary_coef_ : ndarray of shape (1, d) or (K, d)
+        w₀.
+    coef_, … :
+        As for `RankSVC`; `objective_` is that of the difficult samples.
+
+    References
+    ----------
+    Mohapatra, Jawahar, Kumar: Efficient Optimization for Average Precision SVM, NIPS 2014, section 3.3.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in ("solver", "warm_start")},
+        "keep_easy": [Interval(Real, 0, 1, closed="both")],
+    }
+    solver = "bundle"
+    warm_start = False
+
+    def __init__(
+        self,
+        loss: str | RankingLoss = "ap",
+        C: float | ArrayLike = 1.0,
+        *,
+        keep_easy: float = 0.5,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        threshold: str | float = "f1",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.keep_easy = keep_easy
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threshold = threshold
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_]) -> None:
+        features = feature_map(X)
+        C = per_problem(self.C, usable.size)[usable]
+        chosen = np.flatnonzero(usable)
+        known = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
+        binary, n_passes = self._binary_svm(features, targets, chosen, C)
+        margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
+        signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
+        problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
+        objective = RankingObjective(features, problems, get_loss(self.loss))
+        self._finish_with = (features, targets, usable)
+        try:
+            # w₀ satisfies all constraints: the search begins with a feasible point.
+            result = self._solve(objective, C, start=binary, constraints=EasySamples(features, signs))
+            self._store(result)
+        finally:
+            del self._finish_with
+        self.n_passes_ += n_passes + 1
+        n_easy = np.count_nonzero(signs, axis=1)
+        n_difficult = known[chosen].sum(axis=1) - n_easy
+        self.n_easy_ = int(n_easy[0]) if n_easy.size == 1 else n_easy
+        self.n_difficult_ = int(n_difficult[0]) if n_easy.size == 1 else n_difficult
+        self.binary_coef_ = np.zeros_like(self.coef_)
+        self.binary_coef_[usable] = binary.T
+        self._warn_if_not_converged(result)
+
+    def _binary_svm(
+        self, features: FeatureMap, targets: Targets, chosen: NDArray[np.int64], C: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], int]:
+        """w₀ of each problem, of shape (d, K), and the passes over X that it took."""
+        lists = targets.lists()
+        objective = RankingObjective(features, [lists[k] for k in chosen], get_loss("zero-one"))
+        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
+        result = make_solver("bundle", objective, C, **options).run()
+        return result.coef, int(np.ceil(result.n_passes))
+
+    def _easy(
+        self, margins: NDArray[np.float64], relevant: NDArray[np.bool_], known: NDArray[np.bool_]
+    ) -> NDArray[np.int8]:
+        """±1 for the samples of one problem that stay easy, 0 for the difficult ones."""
+        signs = np.zeros(margins.size, np.int8)
+        for label in (True, False):
+            mine = np.flatnonzero(known & (relevant == label))
+            easy = mine[margins[mine] >= 1.0]
+            easy = easy[np.argsort(-margins[easy], kind="stable")][: int(round(self.keep_easy * easy.size))]
+            # A ranking needs both classes: if no sample of this one is difficult, the least easy one is.
+            if easy.size == mine.size:
+                easy = easy[:-1]
+            signs[easy] = 1 if label else -1
+        return signs
