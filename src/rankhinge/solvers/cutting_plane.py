@@ -66,8 +66,8 @@ class CuttingPlane(Solver):
         if open_.size:
             slopes = self.objective.adjoint(self.objective.select(found.coefficients, open_))
             self.n_passes += 1
-            for slope, c in zip(slopes.T, open_):
-                self._cut(int(active[c]), float(found.loss[c]), slope)
+            for slope, place in zip(slopes.T, open_):
+                self._cut(int(active[place]), float(found.loss[place]), slope)
 
     def _constrain(self, weights: Array, scores: Any, active: np.ndarray) -> np.ndarray:
         """Add the violated hard constraints; which points satisfy all of them."""

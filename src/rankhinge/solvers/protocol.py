@@ -75,8 +75,8 @@ class Objective(Protocol):
     def mix(self, span: Handle, weights: Array) -> Handle:
         """Combine the T columns that each of m problems has in a span.
 
-        `weights` (m, T, r): the result has m r columns, the j-th of problem c being ``sum_i weights[c, i, j]`` times its
-        i-th. No pass.
+        `weights` (m, T, r): the result has m r columns, the j-th of problem c being
+        ``sum_i weights[c, i, j]`` times its i-th. No pass.
         """
 
     def join_spans(self, first: Handle, second: Handle, n_problems: int) -> Handle:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def per_problem(C: Any, n_problems: int) -> NDArray[np.float64]:
 class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     """Parameters, the loop around the solver, and the attributes it leaves behind."""
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [str, RankingLoss],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "solver": [StrOptions(set(SOLVERS))],

@@ -13,7 +13,6 @@ from rankhinge.features import FeatureMap, feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective, Scores, one_list
 from rankhinge.solvers import Violation, make_solver
-from rankhinge.svm._base import per_problem
 from rankhinge.svm.rank_svc import RankSVC, Targets
 
 __all__ = ["ApproximateRankSVC"]
@@ -88,8 +87,6 @@ class ApproximateRankSVC(RankSVC):
         **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in ("solver", "warm_start")},
         "keep_easy": [Interval(Real, 0, 1, closed="both")],
     }
-    solver = "bundle"
-    warm_start = False
 
     def __init__(
         self,
@@ -112,9 +109,8 @@ class ApproximateRankSVC(RankSVC):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_]) -> None:
+    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]) -> None:
         features = feature_map(X)
-        C = per_problem(self.C, usable.size)[usable]
         chosen = np.flatnonzero(usable)
         known = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
         binary, n_passes = self._binary_svm(features, targets, chosen, C)
@@ -156,7 +152,7 @@ class ApproximateRankSVC(RankSVC):
         for label in (True, False):
             mine = np.flatnonzero(known & (relevant == label))
             easy = mine[margins[mine] >= 1.0]
-            easy = easy[np.argsort(-margins[easy], kind="stable")][: int(round(self.keep_easy * easy.size))]
+            easy = easy[np.argsort(-margins[easy], kind="stable")][: round(self.keep_easy * easy.size)]
             # A ranking needs both classes: if no sample of this one is difficult, the least easy one is.
             if easy.size == mine.size:
                 easy = easy[:-1]

@@ -12,7 +12,6 @@ from sklearn.base import _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import column_or_1d
 
 from rankhinge._validation import encode_queries
 from rankhinge.features import feature_map
@@ -110,15 +109,8 @@ class RankSVCCV(RankSVC):
         self.random_state = random_state
         self.verbose = verbose
 
-    warm_start = False
-
-    @property
-    def C(self) -> Any:
-        """The chosen C: what the final fit uses."""
-        return self.C_
-
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, mask: ArrayLike | None = None, groups: ArrayLike | None = None) -> RankSVCCV:
+    def fit(self, X: Any, y: Any, mask: ArrayLike | None = None, groups: ArrayLike | None = None) -> RankSVCCV:
         """Choose C, then fit all data with it.
 
         Parameters
@@ -132,9 +124,7 @@ class RankSVCCV(RankSVC):
         -------
         self
         """
-        X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
+        X, y = self._validated_targets(X, y)
         self.Cs_ = _grid(self.Cs)
         targets = encode_targets(y, mask)
         n_problems = targets.relevant.shape[0]
@@ -146,7 +136,7 @@ class RankSVCCV(RankSVC):
         chosen = [_choose(scores[k]) if targets.usable()[k] else 0 for k in range(n_problems)]
         self.C_ = self.Cs_[chosen] if n_problems > 1 else float(self.Cs_[chosen[0]])
         self.scores_ = scores if n_problems > 1 else scores[0]
-        return super().fit(X, y, mask)
+        return self._fit_targets(X, targets, self.C_)
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         splitter = check_cv(self.cv, y if kind != "multilabel" else None, classifier=kind != "multilabel")
@@ -233,15 +223,8 @@ class SVMRankerCV(SVMRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    warm_start = False
-
-    @property
-    def C(self) -> float:
-        """The chosen C: what the final fit uses."""
-        return self.C_
-
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRankerCV:
+    def fit(self, X: Any, y: Any, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRankerCV:
         """Choose C, then fit all data with it; see `SVMRanker.fit`.
 
         Parameters
@@ -263,7 +246,7 @@ class SVMRankerCV(SVMRanker):
             scores[:, fold] = self._fold_scores(X, y, qid, query_weight, ~test, test)
         self.scores_ = scores
         self.C_ = float(self.Cs_[_choose(scores)])
-        return super().fit(X, y, qid, query_weight)
+        return self._fit_lists(X, y, qid, query_weight, self.C_)
 
     def _unit_folds(self, units: NDArray[Any]) -> NDArray[np.int64]:
         """The fold of each query."""

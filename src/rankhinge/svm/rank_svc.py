@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -176,7 +176,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, mask: ArrayLike | None = None) -> RankSVC:
+    def fit(self, X: Any, y: Any, mask: ArrayLike | None = None) -> RankSVC:
         """Fit one linear model for each problem.
 
         Parameters
@@ -191,10 +191,15 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         self
         """
+        X, y = self._validated_targets(X, y)
+        return self._fit_targets(X, encode_targets(y, mask), self.C)
+
+    def _validated_targets(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        targets = encode_targets(y, mask)
+        return X, column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+
+    def _fit_targets(self, X: Any, targets: Targets, C: Any) -> Self:
+        """Fit the problems that have both classes; the scores of the others are constant."""
         self.classes_ = targets.classes
         self._kind = targets.kind
         usable = targets.usable()
@@ -205,26 +210,28 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
                 f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative sample: "
                 "their scores are constant",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self._fit_problems(X, targets, usable)
+        self._fit_problems(X, targets, usable, per_problem(C, usable.size)[usable])
         return self
 
-    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_]) -> None:
+    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]) -> None:
         features = feature_map(X)
         problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
         objective = RankingObjective(features, problems, get_loss(self.loss))
-        C = per_problem(self.C, usable.size)[usable]
-        start = None
-        if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (usable.size, features.n_features):
-            start = self.coef_[usable].T
         self._finish_with = (features, targets, usable)
         try:
-            result = self._solve(objective, C, start=start)
+            result = self._solve(objective, C, start=self._warm_start((usable.size, features.n_features), usable))
             self._store(result)
         finally:
             del self._finish_with
         self._warn_if_not_converged(result)
+
+    def _warm_start(self, shape: tuple[int, int], usable: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+        """Coefficients of the previous fit, if they are wanted and fit."""
+        if getattr(self, "warm_start", False) and getattr(self, "coef_", np.empty(0)).shape == shape:
+            return self.coef_[usable].T
+        return None
 
     def _store(self, result: SolverResult) -> None:
         """Coefficients, thresholds and certificates, also after an interrupt."""
@@ -279,7 +286,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             return self.classes_[np.argmax(scores, axis=1)]
         return (scores >= 0).astype(np.int64)
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels; not accuracy.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -185,7 +185,7 @@ class SVMRanker(LinearRankingMachine):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRanker:
+    def fit(self, X: Any, y: Any, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRanker:
         """Fit the weights.
 
         Parameters
@@ -203,14 +203,17 @@ class SVMRanker(LinearRankingMachine):
         self
         """
         X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
-        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
+        return self._fit_lists(X, y, qid, query_weight, self.C)
+
+    def _fit_lists(self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, C: Any) -> Self:
+        loss = get_loss(self.loss)
+        lists = ranking_lists(y, qid, loss, self.gains, self.level_weights, query_weight)
         self.n_queries_, self.n_unusable_queries_ = lists.n_lists, lists.n_unusable
         features = feature_map(X)
-        objective = RankingObjective(features, [lists], get_loss(self.loss))
         start = None
-        if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (features.n_features,):
+        if getattr(self, "warm_start", False) and getattr(self, "coef_", np.empty(0)).shape == (features.n_features,):
             start = self.coef_[:, None]
-        result = self._solve(objective, per_problem(self.C, 1), start=start)
+        result = self._solve(RankingObjective(features, [lists], loss), per_problem(C, 1), start=start)
         self._store(result)
         self._warn_if_not_converged(result)
         return self
@@ -232,9 +235,7 @@ class SVMRanker(LinearRankingMachine):
         """
         return self._linear(X)[:, 0]
 
-    def score(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Any, y: Any, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of the loss's metric over the queries, with the gains of training.
 
         Parameters
