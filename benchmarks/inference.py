@@ -31,6 +31,7 @@ from _harness import (
     write_json,
 )
 from _lists import Relevant, Scores, make_list, raised, settled_last, shift_of_kind
+from _tables import number_text, time_text, verdicts_as_json
 from numpy.typing import NDArray
 
 from rankhinge import _threads, most_violating_ranking
@@ -158,8 +159,8 @@ def measure_cells(sizes: list[tuple[int, int]], rounds: int, budget: float) -> l
         cells.append(cell)
         print(
             f"{report.size_name(cell)}, {loss}, {kind}, {dtype}: 0-1 pass"
-            f" {report.time_text(cell['seconds']['zero-one']['median'])}, default"
-            f" {report.number_text(cell['to_zero_one']['auto']['ratio'])} times that;"
+            f" {time_text(cell['seconds']['zero-one']['median'])}, default"
+            f" {number_text(cell['to_zero_one']['auto']['ratio'])} times that;"
             f" {cell['settled_last']:.1%} settled last",
             flush=True,
         )
@@ -323,7 +324,7 @@ def main() -> None:
         write_json(results_file, results)
     figures = draw(results, folder)
     verdicts = report.judge(results)
-    write_json(results_file, {**results, "verdicts": report.verdicts_as_json(verdicts)})
+    write_json(results_file, {**results, "verdicts": verdicts_as_json(verdicts)})
     links = {caption: os.path.relpath(path, page.parent) for caption, path in figures.items()}
     text = report.page(results, verdicts, links)
     page.write_text(text, encoding="utf-8")

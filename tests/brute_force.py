@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -71,9 +71,7 @@ def by_steps(step: Callable[[int, int, int, int], float]) -> Loss:
 
     def of_ranks(positive_ranks, n_negatives):
         n_positives = len(positive_ranks)
-        return math.fsum(
-            part(i, int(rank) - i, n_positives, n_negatives) for i, rank in enumerate(positive_ranks, 1)
-        )
+        return math.fsum(part(i, int(rank) - i, n_positives, n_negatives) for i, rank in enumerate(positive_ranks, 1))
 
     return Loss(of_ranks, part)
 
@@ -92,10 +90,7 @@ def soft_ndcg(k: int) -> Loss:
 def patterns(n_positives: int, n_negatives: int) -> list[tuple[bool, ...]]:
     """All ± patterns, best rank first; True is a positive."""
     n = n_positives + n_negatives
-    return [
-        tuple(place in chosen for place in range(n))
-        for chosen in itertools.combinations(range(n), n_positives)
-    ]
+    return [tuple(place in chosen for place in range(n)) for chosen in itertools.combinations(range(n), n_positives)]
 
 
 def positive_ranks(pattern: Sequence[bool]) -> list[int]:
@@ -116,16 +111,14 @@ def out_of_order(pattern: Sequence[bool]) -> np.ndarray:
     return pairs
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pairs(n_positives: int, n_negatives: int) -> np.ndarray:
     return np.array([out_of_order(p).ravel() for p in patterns(n_positives, n_negatives)])
 
 
-@lru_cache(maxsize=None)
+@cache
 def _losses(loss: Loss, n_positives: int, n_negatives: int) -> np.ndarray:
-    return np.array(
-        [loss.of_ranks(positive_ranks(p), n_negatives) for p in patterns(n_positives, n_negatives)]
-    )
+    return np.array([loss.of_ranks(positive_ranks(p), n_negatives) for p in patterns(n_positives, n_negatives)])
 
 
 def hinges(positives: np.ndarray, negatives: np.ndarray, loss: Loss) -> np.ndarray:
@@ -150,7 +143,7 @@ def hinge_of_all_orders(scores, relevant, loss: Loss) -> float:
     return max(value_of_order(scores, relevant, order, loss)[0] for order in _orders(len(scores)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _orders(n: int) -> list[np.ndarray]:
     return [np.array(order) for order in itertools.permutations(range(n))]
 
@@ -204,10 +197,10 @@ def best_ranks(scores, relevant, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
     p = np.sort(scores[relevant])[::-1]
     n = np.sort(scores[~relevant])[::-1]
     n_positives, n_negatives = p.size, n.size
+    counts_above = range(n_negatives + 1)
     parts = np.array(
-        [[loss.part(i, a, n_positives, n_negatives) for a in range(n_negatives + 1)]
-         for i in range(1, n_positives + 1)]
-    )  # fmt: skip
+        [[loss.part(i, a, n_positives, n_negatives) for a in counts_above] for i in range(1, n_positives + 1)]
+    )
     gains = 2 * (n[None, :] - p[:, None]) / (n_positives * n_negatives) + np.diff(parts, axis=1)
     # f_j(i) is what negative j gains from standing above the positives i … P.
     values = np.zeros((n_positives + 1, n_negatives))

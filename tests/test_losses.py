@@ -202,9 +202,7 @@ SUITABLE = {
 
 
 @pytest.mark.parametrize("name", SUITABLE)
-@pytest.mark.parametrize(
-    ("n_positives", "n_negatives"), [(1, 1), (1, 7), (7, 1), (2, 3), (5, 5), (9, 40), (40, 9)]
-)
+@pytest.mark.parametrize(("n_positives", "n_negatives"), [(1, 1), (1, 7), (7, 1), (2, 3), (5, 5), (9, 40), (40, 9)])
 def test_suitable(name, n_positives, n_negatives):
     report = check_suitable(SUITABLE[name], n_positives, n_negatives)
     assert report
@@ -378,6 +376,10 @@ def ap_step(j, i, n_positives, n_negatives):
     return -i / ((i + j) * (i + j - 1)) / n_positives
 
 
+def auc_step(j, i, n_positives, n_negatives):
+    return -1.0 / (n_positives * n_negatives)
+
+
 def rr_step(j, i, n_positives, n_negatives):
     if i == 1:
         return -1.0 / (j * (j + 1))
@@ -392,20 +394,24 @@ def rr_partial_sum(j, i, n_positives, n_negatives):
     ("custom", "built_in"),
     [
         (CustomLoss(ap_step), "ap"),
+        (CustomLoss(auc_step), "auc"),
         (CustomLoss(rr_step), "rr"),
         (CustomLoss(rr_step, rr_partial_sum), "rr"),
     ],
+    ids=["ap", "auc", "rr", "rr with sums"],
 )
-@pytest.mark.parametrize(
-    ("n_positives", "n_negatives"), [(1, 1), (5, 20), (40, 700), (1000, 150_000)]
-)
+@pytest.mark.parametrize(("n_positives", "n_negatives"), [(1, 1), (5, 20), (40, 700), (1000, 150_000)])
 def test_a_custom_loss_equals_its_twin(custom, built_in, n_positives, n_negatives):
-    """A step of one's own gives what the built-in loss gives, whatever the path."""
+    """A step of one's own gives what the built-in loss gives, whatever the path.
+
+    Without partial sums Δ is a sum of up to P N steps. Rounding errors may grow with N, not with P N.
+    """
     scores, relevant = large_list("overlapping", n_positives, n_negatives)
     one = most_violating_ranking(scores, relevant, custom)
     other = most_violating_ranking(scores, relevant, built_in)
-    assert one.value == pytest.approx(other.value, rel=1e-12)
-    assert one.loss == pytest.approx(other.loss, rel=1e-11)
+    allowed = 1e-14 + n_negatives * np.finfo(float).eps
+    assert one.value == pytest.approx(other.value, rel=allowed)
+    assert one.loss == pytest.approx(other.loss, rel=allowed)
 
 
 def test_functions_made_on_the_spot():

@@ -97,9 +97,7 @@ every_metric = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 def rows(max_size, max_label=3, max_score=2, min_size=1):
     row = st.tuples(st.integers(0, max_label), st.integers(0, max_score))
-    return st.lists(row, min_size=min_size, max_size=max_size).map(
-        lambda pairs: tuple(np.array(pairs).T)
-    )
+    return st.lists(row, min_size=min_size, max_size=max_size).map(lambda pairs: tuple(np.array(pairs).T))
 
 
 def values_of_all_orders(plain, relevance, scores):
@@ -134,14 +132,12 @@ def one_tied_group(above, tied, relevant):
     return relevance, np.r_[np.ones(above), np.zeros(tied)]
 
 
-@pytest.mark.parametrize(
-    ("above", "tied", "relevant"), [(0, 400, 3), (7, 1000, 1), (2, 300, 299), (5, 3000, 1500)]
-)
+@pytest.mark.parametrize(("above", "tied", "relevant"), [(0, 400, 3), (7, 1000, 1), (2, 300, 299), (5, 3000, 1500)])
 def test_reciprocal_rank_of_long_tied_groups_is_exact(above, tied, relevant):
     # The first relevant sample is at place t in C(tied - t, relevant - 1) of the patterns.
-    expected = sum(
-        Fraction(math.comb(tied - t, relevant - 1), above + t) for t in range(1, tied + 1)
-    ) / math.comb(tied, relevant)
+    expected = sum(Fraction(math.comb(tied - t, relevant - 1), above + t) for t in range(1, tied + 1)) / math.comb(
+        tied, relevant
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = reciprocal_rank(*one_tied_group(above, tied, relevant))
@@ -241,9 +237,7 @@ def assert_equal_to_ir_measures(measures, relevance, scores, qid, tolerance=1e-1
     trec = as_trec(relevance, scores, qid)
     for measure, (name, options) in measures.items():
         # One measure a call: in one call ir_measures may mix up nDCG with and without gains.
-        expected = {
-            found.query_id: found.value for found in ir_measures.iter_calc([measure], *trec)
-        }
+        expected = {found.query_id: found.value for found in ir_measures.iter_calc([measure], *trec)}
         options = {"ties": "index", "no_positives": "zero"} | options
         queries, values = per_query(name, relevance, scores, qid, **options)
         assert len(queries) == len(set(qid))
@@ -274,10 +268,7 @@ def test_equal_to_exponential_gains_of_gdeval():
     ir_measures = pytest.importorskip("ir_measures")
     rng = np.random.default_rng(0)
     relevance, qid = rng.integers(0, 4, 120), rng.integers(1, 9, 120)
-    measures = {
-        ir_measures.nDCG(dcg="exp-log2") @ k: ("ndcg", {"gains": "exponential", "k": k})
-        for k in (1, 3, 10)
-    }
+    measures = {ir_measures.nDCG(dcg="exp-log2") @ k: ("ndcg", {"gains": "exponential", "k": k}) for k in (1, 3, 10)}
     # It prints five digits.
     assert_equal_to_ir_measures(measures, relevance, rng.permutation(120), qid, tolerance=6e-6)
 
@@ -303,8 +294,7 @@ def test_many_lists_are_the_mean_of_single_lists(case, ties):
     relevance, scores = rng.integers(0, 4, 300), rng.integers(0, 5, 300)
     options = options | {"ties": ties, "no_positives": "zero"}
     one_by_one = [
-        function(relevance[qid == query], scores[qid == query], **options)
-        for query in dict.fromkeys(qid.tolist())
+        function(relevance[qid == query], scores[qid == query], **options) for query in dict.fromkeys(qid.tolist())
     ]
     found = function(relevance, scores, qid=qid, **options)
     assert found == pytest.approx(np.mean(one_by_one), **CLOSE)
@@ -563,10 +553,7 @@ def problem():
 
 def fold_values(function, problem, scores, **options):
     X, y, qid = problem
-    return [
-        function(y[test], scores[test], qid=qid[test], **options)
-        for _, test in GroupKFold(4).split(X, y, qid)
-    ]
+    return [function(y[test], scores[test], qid=qid[test], **options) for _, test in GroupKFold(4).split(X, y, qid)]
 
 
 SKIP = {"no_positives": "skip"}
@@ -608,9 +595,7 @@ def test_qid_under_another_name_and_beside_a_classifier(routing, problem):
     X, y, qid = problem
     model = LogisticRegression()
     scorer = make_query_scorer("auc", **SKIP).set_score_request(qid="groups")
-    found = cross_val_score(
-        model, X, y > 0, params={"groups": qid}, scoring=scorer, cv=GroupKFold(4)
-    )
+    found = cross_val_score(model, X, y > 0, params={"groups": qid}, scoring=scorer, cv=GroupKFold(4))
     expected = []
     for train, test in GroupKFold(4).split(X, y, qid):
         scores = clone(model).fit(X[train], y[train] > 0).decision_function(X[test])

@@ -58,7 +58,8 @@ class Lists:
     weights : ndarray of shape (n_lists,)
         π.
     n_unusable : int
-        Lists left out because they have no positive or no negative at any level.
+        Lists left out because they have no positive or no negative at any level (those of weight 0 are left out too,
+        but are not counted).
     """
 
     index: NDArray[np.int64] | None
@@ -126,13 +127,15 @@ def graded_lists(
     least, most = np.full(n_lists, labels.max()), np.zeros(n_lists, labels.dtype)
     np.minimum.at(least, codes, labels)
     np.maximum.at(most, codes, labels)
-    usable = least < most
+    has_both = least < most
+    share = np.ones(n_lists) if list_weights is None else list_weights
+    # A list of weight 0 has no part in the mean: it need not be evaluated.
+    usable = has_both & (share > 0)
     index = np.argsort(codes, kind="stable")
     index = index[usable[codes[index]]]
     sizes = np.bincount(codes, minlength=n_lists)[usable]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    share = np.ones(n_lists) if list_weights is None else list_weights
-    share = share[usable] / share[usable].sum() if usable.any() else share[usable]
+    share = share[usable] / share[usable].sum()
     weights = _level_weights(labels[index], offsets, loss, gains, level_weights) * share
     levels = tuple(
         Level(labels[index] >= level + 1, row)
@@ -140,7 +143,7 @@ def graded_lists(
         # A level that every sample reaches has no negative anywhere: its hinge is 0.
         if np.any(row > 0) and np.any(labels[index] < level + 1)
     )
-    return Lists(index, offsets, levels, share, int(n_lists - usable.sum()))
+    return Lists(index, offsets, levels, share, int(n_lists - has_both.sum()))
 
 
 def _level_weights(
@@ -153,9 +156,9 @@ def _level_weights(
     """``ω``, of shape (n_levels - 1, n_lists); levels that a list does not reach weigh 0 in it."""
     n_levels, n_lists = gains.size - 1, offsets.size - 1
     list_of = np.repeat(np.arange(n_lists), np.diff(offsets))
-    reached = np.stack([np.bincount(list_of[labels > level], minlength=n_lists) for level in range(n_levels)]).reshape(
-        n_levels, n_lists
-    )
+    reached = np.zeros((n_levels, n_lists), np.int64)
+    for level in range(n_levels):
+        reached[level] = np.bincount(list_of[labels > level], minlength=n_lists)
     if level_weights is None and loss.family == "discount":
         ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(np.diff(offsets).max(initial=1)) + 1)[1:])])
         weights = np.diff(gains)[:, None] * ideal[reached]

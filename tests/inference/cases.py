@@ -93,6 +93,7 @@ def random_list(rng, n_positives, n_negatives, overlap=1.0):
 
 # Large lists: scores of every kind that has led a sorting or counting method astray.
 
+
 def _normal(rng, relevant):
     return rng.normal(size=relevant.size) + relevant
 
@@ -128,9 +129,7 @@ KINDS = {
     "exponentials": lambda rng, relevant: np.exp(20 * _normal(rng, relevant)),
     "signed powers": _signed_powers,
     "clusters": _clusters,
-    "two narrow clusters": lambda rng, relevant: (
-        rng.choice([0.0, 1.0], relevant.size) + 1e-13 * _normal(rng, relevant)
-    ),
+    "two narrow clusters": lambda rng, relevant: rng.choice([0.0, 1.0], relevant.size) + 1e-13 * _normal(rng, relevant),
     "offset 1e6": lambda rng, relevant: 1e6 + _normal(rng, relevant),
     "offset 1e12": lambda rng, relevant: 1e12 + _normal(rng, relevant),
     "tiny": lambda rng, relevant: 1e-3 * _normal(rng, relevant),

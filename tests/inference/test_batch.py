@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ def make_batch(sizes, seed=0, share=0.3, dtype=np.float64):
 def check_one_by_one(scores, relevant, offsets, loss="ap"):
     """Each list as if it were alone, in the same bits; zeros where it has not both classes."""
     batch = most_violating_rankings(scores, relevant, offsets, loss)
-    for q, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:])):
+    for q, (start, stop) in enumerate(pairwise(offsets)):
         mine, mine_relevant = scores[start:stop], relevant[start:stop]
         usable = bool(mine_relevant.any() and not mine_relevant.all())
         assert batch.usable[q] == usable
@@ -81,12 +83,8 @@ def test_nothing_at_all(loss, offsets):
 def test_dtypes_of_offsets(dtype):
     scores, relevant, offsets = make_batch([3, 4])
     values = most_violating_rankings(scores, relevant, offsets).values
-    np.testing.assert_array_equal(
-        most_violating_rankings(scores, relevant, offsets.astype(dtype)).values, values
-    )
-    np.testing.assert_array_equal(
-        most_violating_rankings(scores, relevant, offsets.tolist()).values, values
-    )
+    np.testing.assert_array_equal(most_violating_rankings(scores, relevant, offsets.astype(dtype)).values, values)
+    np.testing.assert_array_equal(most_violating_rankings(scores, relevant, offsets.tolist()).values, values)
 
 
 @pytest.mark.parametrize(

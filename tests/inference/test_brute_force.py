@@ -44,9 +44,7 @@ def test_the_judge_states_each_loss_twice(case, n_positives, n_negatives):
     """``Δ`` by the ranks of the positives equals ``Σ_i part(i, a_i)``."""
     for pattern in brute_force.patterns(n_positives, n_negatives):
         ranks = brute_force.positive_ranks(pattern)
-        parts = [
-            case.judge.part(i, rank - i, n_positives, n_negatives) for i, rank in enumerate(ranks, 1)
-        ]
+        parts = [case.judge.part(i, rank - i, n_positives, n_negatives) for i, rank in enumerate(ranks, 1)]
         assert sum(parts) == pytest.approx(case.judge.of_ranks(ranks, n_negatives), abs=1e-14)
 
 
@@ -66,9 +64,7 @@ def test_all_methods_on_generated_lists(n_positives, n_negatives):
     rng = np.random.default_rng(0)
     for group in small_lists.groups(n_positives, n_negatives):
         positives, negatives = group.scores[:, :n_positives], group.scores[:, n_positives:]
-        expected = {
-            case.name: brute_force.hinges(positives, negatives, case.judge) for case in LOSS_CASES
-        }
+        expected = {case.name: brute_force.hinges(positives, negatives, case.judge) for case in LOSS_CASES}
         single = group.scores.dtype == np.float32
         for number, row in enumerate(group.scores):
             case = small_lists.loss_of(number)
@@ -94,12 +90,7 @@ def test_all_losses_on_all_generated_lists(case):
         )
         sizes = np.concatenate([np.full(len(g.scores), g.scores.shape[1]) for g in chosen])
         expected = np.concatenate(
-            [
-                brute_force.hinges(
-                    g.scores[:, : g.n_positives], g.scores[:, g.n_positives :], case.judge
-                )
-                for g in chosen
-            ]
+            [brute_force.hinges(g.scores[:, : g.n_positives], g.scores[:, g.n_positives :], case.judge) for g in chosen]
         )
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         batch = most_violating_rankings(scores, relevant, offsets, case.loss)

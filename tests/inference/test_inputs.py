@@ -74,9 +74,7 @@ def test_memory_mapped(tmp_path, n_negatives, method):
     scores.tofile(tmp_path / "scores")
     relevant.tofile(tmp_path / "relevant")
     mapped = np.memmap(tmp_path / "scores", np.float64, "r")
-    ranking = most_violating_ranking(
-        mapped, np.memmap(tmp_path / "relevant", bool, "r"), method=method
-    )
+    ranking = most_violating_ranking(mapped, np.memmap(tmp_path / "relevant", bool, "r"), method=method)
     assert ranking.value == most_violating_ranking(scores, relevant, method=method).value
     assert ranking.coefficients.flags.writeable
     assert sorted(ranking.order) == list(range(scores.size))

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from rankhinge import most_violating_ranking
-from rankhinge.inference import partition, settle
-from rankhinge.inference.callbacks import compile_loss
-from rankhinge.inference.query import make_query
-from rankhinge.losses import get_loss
+from rankhinge.inference import partition
 from tests.inference.cases import KINDS, large_list
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -43,16 +40,6 @@ def test_select(kind, size):
         assert (values[block:after] == values[target]).all()
         assert (values[after:] < values[target]).all()
         np.testing.assert_array_equal(values, scores[index])
-
-
-@EVERY_KIND
-def test_heap_sort(kind):
-    scores, _ = large_list(kind, 1, 500)
-    values, index = scores.copy(), np.arange(scores.size)
-    partition.heap_sort(values, index, 3, 400)
-    np.testing.assert_array_equal(values[3:400], np.sort(scores[3:400])[::-1])
-    np.testing.assert_array_equal(values, scores[index])
-    np.testing.assert_array_equal(index[:3], [0, 1, 2])
 
 
 class Adversary:
@@ -106,32 +93,31 @@ class _Item:
     __hash__ = None
 
 
-def attacked(size):
-    """The adversary after `select` has run on its scores, as Python, and how often that took to heap sort."""
+def attack_select(size):
+    """The adversary after `select` has run on its scores, as Python."""
     adversary = Adversary(size)
-    heap_sorts = []
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_swap", "insertion_sort", "_sift_down", "median_of_three", "partition"):
-            patch.setattr(partition, name, getattr(partition, name).py_func)
-        heap_sort = partition.heap_sort.py_func
-        patch.setattr(partition, "heap_sort", lambda *args: (heap_sorts.append(1), heap_sort(*args)))
-        partition.select.py_func(list(adversary.items), list(range(size)), 0, size, size // 2)
-    return adversary, len(heap_sorts)
+        for name, kernel in list(vars(partition).items()):
+            if hasattr(kernel, "py_func"):
+                patch.setattr(partition, name, kernel.py_func)
+        partition.select(list(adversary.items), list(range(size)), 0, size, size // 2)
+    return adversary
 
 
-@pytest.mark.parametrize("size", [500, 1000, 2000])
+@pytest.mark.parametrize("size", [500, 1000, 2000, 4000])
 def test_an_adversary_of_select(size):
-    """At most 32 + 4 (log2 n + 1) rounds of 2 n + 6 comparisons, then a heap sort of 2 n log2 n."""
-    adversary, n_heap_sorts = attacked(size)
-    depth = math.log2(size) + 1
-    assert n_heap_sorts == 1
-    assert adversary.n_comparisons <= (32 + 4 * depth + 2) * (2 * size + 6) + 6 * size * depth
+    """At most 32 + 4 (log2 n + 1) rounds of 2 n + 6 comparisons, then a sort in n^(4/3) comparisons or fewer."""
+    n_comparisons = attack_select(size).n_comparisons
+    n_rounds = 32 + 4 * (math.log2(size) + 1)
+    assert n_comparisons <= n_rounds * (2 * size + 6) + 8 * size ** (4 / 3)
+    # It is one: without the bound on the rounds they would go on, each for a few samples.
+    assert n_comparisons > 32 * size
 
 
 def test_a_list_made_by_an_adversary():
     """The same J by all methods on scores made to defeat the pivots."""
     size, n_positives = 1500, 30
-    scores = attacked(size)[0].scores() / size
+    scores = attack_select(size).scores() / size
     scores = np.concatenate([scores, np.linspace(-1, 0, n_positives)])
     relevant = np.arange(scores.size) >= size
     values = [
@@ -139,44 +125,3 @@ def test_a_list_made_by_an_adversary():
         for method in ("auto", "quicksort", "greedy", "search", "select")
     ]
     np.testing.assert_allclose(values, values[0], rtol=1e-12)
-
-
-@EVERY_KIND
-@pytest.mark.parametrize("n_positives", [3, 300])
-def test_settling_looks_at_each_negative_a_few_times(kind, n_positives, monkeypatch):
-    """The negatives counted in buckets or partitioned add up to a few times N log2 N at most."""
-    n_negatives = 20_000
-    scores, relevant = large_list(kind, n_positives, n_negatives)
-    looked_at = []
-
-    def counted(function, size_of):
-        def call(*arguments):
-            looked_at.append(size_of(*arguments))
-            return function(*arguments)
-
-        return call
-
-    monkeypatch.setattr(
-        settle,
-        "_bucket_step",
-        counted(settle._bucket_step, lambda query, values, index, group, *_: group[1] - group[0]),
-    )
-    monkeypatch.setattr(
-        settle, "partition", counted(settle.partition, lambda values, index, start, stop, _: stop - start)
-    )
-    compiled = compile_loss(get_loss("ap"), scores.size)
-    positives = np.sort(scores[relevant])[::-1].copy()
-    query = make_query(compiled.addresses, compiled.table, positives, n_negatives)
-    rank_counts = np.zeros(n_positives + 2, np.int64)
-    settle.settle.py_func(
-        query,
-        scores[~relevant],
-        np.flatnonzero(~relevant),
-        settle.one_group(n_negatives, n_positives),
-        1,
-        0.0,
-        np.zeros(scores.size),
-        rank_counts,
-    )
-    assert rank_counts.sum() == n_negatives
-    assert sum(looked_at) <= 3 * n_negatives * math.log2(n_negatives)

@@ -47,9 +47,7 @@ def test_ranks(case, kind, n_positives, n_negatives):
         assert (np.diff(ranks[best_first]) >= 0).all()
         counts_above, _ = from_ranks(ranks, relevant)
         positive_ranks = counts_above + np.arange(1, n_positives + 1)
-        assert ranking.loss == pytest.approx(
-            case.judge.of_ranks(positive_ranks, n_negatives), rel=1e-11, abs=1e-15
-        )
+        assert ranking.loss == pytest.approx(case.judge.of_ranks(positive_ranks, n_negatives), rel=1e-11, abs=1e-15)
 
 
 @EVERY_LOSS

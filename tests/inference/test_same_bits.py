@@ -22,9 +22,7 @@ def with_threads(monkeypatch, call):
 
 
 def check_same(monkeypatch, scores, relevant, loss):
-    first, *others = with_threads(
-        monkeypatch, lambda: most_violating_ranking(scores, relevant, loss)
-    )
+    first, *others = with_threads(monkeypatch, lambda: most_violating_ranking(scores, relevant, loss))
     for other in others:
         assert other.value == first.value
         assert other.loss == first.loss
@@ -72,9 +70,7 @@ def test_batch(monkeypatch, loss):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     scores = rng.normal(size=offsets[-1])
     relevant = rng.random(offsets[-1]) < 0.05
-    first, *others = with_threads(
-        monkeypatch, lambda: most_violating_rankings(scores, relevant, offsets, loss)
-    )
+    first, *others = with_threads(monkeypatch, lambda: most_violating_rankings(scores, relevant, offsets, loss))
     for other in others:
         for name in ("values", "losses", "coefficients", "usable"):
             assert getattr(other, name).tobytes() == getattr(first, name).tobytes()

@@ -11,9 +11,7 @@ from tests.inference.cases import BY_NAME, LOSS_CASES, large_list, random_list
 
 EVERY_LOSS = pytest.mark.parametrize("case", LOSS_CASES, ids=lambda case: case.name)
 # The path for few negatives, the one that counts, and the one for long lists.
-SIZES = pytest.mark.parametrize(
-    ("n_positives", "n_negatives"), [(1, 1), (3, 4), (20, 60), (15, 400), (30, 140_000)]
-)
+SIZES = pytest.mark.parametrize(("n_positives", "n_negatives"), [(1, 1), (3, 4), (20, 60), (15, 400), (30, 140_000)])
 
 
 def ranked_by_score(scores, relevant):
@@ -126,9 +124,7 @@ def test_the_order_of_the_samples_does_not_matter(case, tied, n_positives, n_neg
         if tied and case.name == "rbp":
             # Deep in the list 0.9^j is lost beside any score: equal scores are as good on either side.
             continue
-        np.testing.assert_allclose(
-            other.coefficients, ranking.coefficients[order], rtol=1e-14, atol=1e-18
-        )
+        np.testing.assert_allclose(other.coefficients, ranking.coefficients[order], rtol=1e-14, atol=1e-18)
 
 
 @EVERY_LOSS

@@ -69,9 +69,19 @@ class ListsObjective:
     def zeros(self, problems):
         return Scores(np.zeros((len(problems), self.n_samples)), np.asarray(problems))
 
-    def combine(self, weights, scores):
-        total = sum(w[:, None] * s.values for w, s in zip(weights, scores, strict=True))
-        return Scores(total, scores[0].problems)
+    def mix(self, span, weights):
+        m, T, r = weights.shape
+        rows = span.values.reshape(m, T, self.n_samples)
+        mixed = np.einsum("ctr,ctn->crn", weights, rows)
+        return Scores(mixed.reshape(m * r, self.n_samples), np.repeat(span.problems[::T], r))
+
+    def join_spans(self, first, second, n_problems):
+        values = [h.values.reshape(n_problems, -1, self.n_samples) for h in (first, second)]
+        problems = [h.problems.reshape(n_problems, -1) for h in (first, second)]
+        return Scores(
+            np.concatenate(values, axis=1).reshape(-1, self.n_samples),
+            np.concatenate(problems, axis=1).ravel(),
+        )
 
     def select(self, scores, columns):
         return Scores(scores.values[columns], scores.problems[columns])
@@ -97,26 +107,22 @@ class ListsObjective:
     def hinge(self, scores, relevant):
         return ap_hinge(scores, relevant)
 
-    def dot(self, coefficients, scores):
-        return np.einsum("cn,cn->c", coefficients.values, scores.values)
+    def dots(self, coefficients, span):
+        m = len(coefficients.problems)
+        rows = span.values.reshape(m, -1, self.n_samples)
+        return np.einsum("ctn,cn->ct", rows, coefficients.values)
+
+    def split(self, coefficients, n_parts, generator):
+        m = len(coefficients.problems)
+        parts = np.zeros((m, 2 * n_parts, self.n_samples))
+        which = generator.integers(n_parts, size=self.n_samples)
+        for part, u in zip(parts, coefficients.values):
+            part[which + n_parts * (u > 0), np.arange(self.n_samples)] = u
+        return Scores(parts.reshape(-1, self.n_samples), np.repeat(coefficients.problems, 2 * n_parts))
 
     def adjoint(self, coefficients):
         self.passes += 1
         return self.X.T @ coefficients.values.T
-
-
-class RowsObjective(ListsObjective):
-    """The same, and it shows rows."""
-
-    def rows(self, first, second, n_rows, generator):
-        change = np.abs(first.values if second is None else first.values - second.values)
-        drawn = []
-        for weight in change:
-            total = weight.sum()
-            count = min(n_rows, np.count_nonzero(weight))
-            chosen = generator.choice(weight.size, count, False, weight / total) if total > 0 else []
-            drawn.append(self.X[np.asarray(chosen, dtype=int)])
-        return drawn
 
 
 class QueryObjective(ListsObjective):

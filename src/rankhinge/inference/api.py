@@ -266,19 +266,23 @@ def _zero_one(scores: NDArray[Any], relevant: NDArray[np.bool_], method: str) ->
     if scores.size == 0:
         raise ValueError("there are no samples")
     coefficients = np.empty_like(scores)
-    parts = stretches(scores.size)
-    sums = np.empty(-(-scores.size // CHUNK))
+    n = scores.size
+    sums = np.empty(-(-n // CHUNK))
     inside = np.empty(sums.size, np.int64)
 
     def work(_: int, part: slice) -> int:
         first = part.start // CHUNK
-        return hinge(scores[part], relevant[part], scores.size, coefficients[part], sums[first:], inside[first:])
+        return hinge(scores[part], relevant[part], n, coefficients[part], sums[first:], inside[first:])
 
+    if n < LONG:
+        places, parts = [hinge(scores, relevant, n, coefficients, sums, inside)], [slice(0, n)]
+    else:
+        parts = stretches(n)
+        places = on_stretches(work, parts)
     try:
-        raise_if_bad(on_stretches(work, parts), parts)
+        raise_if_bad(places, parts)
     except BadScore as error:
         raise ValueError(describe_bad_score(scores, error.place)) from None
-    n = scores.size
     return MostViolatingRanking(float(sums.sum()) / n, float(inside.sum()) / n, coefficients, n, scores, relevant, None)
 
 

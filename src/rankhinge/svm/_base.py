@@ -89,7 +89,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         except KeyboardInterrupt:
             self._store(solver.result(status="interrupted"))
             raise
-        return solver.result()
+        return solver.result(status="stopped")
 
     @contextmanager
     def _callbacks(self) -> Iterator[Callable[[], bool]]:
@@ -109,13 +109,28 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         context.call_on_fit_task_end(estimator=self)
 
     def _store(self, result: SolverResult) -> None:
-        """Fitted attributes; scalars for one problem, arrays of length K for K."""
-        one = result.coef.shape[1] == 1
-        for name in ("objective", "dual_objective", "gap", "n_iter", "status"):
-            values = np.asarray(getattr(result, name))
-            setattr(self, f"{name}_", values[0].item() if one else values)
+        """All fitted attributes."""
+        raise NotImplementedError
+
+    def _store_certificate(self, result: SolverResult, usable: NDArray[np.bool_] | None = None) -> None:
+        """What the solver proved; scalars for one problem, arrays of length K for K.
+
+        Problems that are not usable have the objective ½‖w‖², whose minimum is 0.
+        """
+        usable = np.ones(result.coef.shape[1], np.bool_) if usable is None else usable
+
+        def spread(values: NDArray[Any], missing: Any = 0) -> Any:
+            everywhere = np.full((usable.size, *values.shape[1:]), missing, dtype=values.dtype)
+            everywhere[usable] = values
+            return everywhere[0] if usable.size == 1 else everywhere
+
+        for name in ("objective", "dual_objective", "gap", "n_iter"):
+            value = spread(np.asarray(getattr(result, name)))
+            setattr(self, f"{name}_", value.item() if usable.size == 1 else value)
+        status = spread(np.asarray(result.status, dtype="<U16"), "constant")
+        self.status_ = str(status) if usable.size == 1 else status
         self.n_passes_ = int(np.ceil(result.n_passes))
-        self.history_ = {key: values[0] if one else values for key, values in result.history.items()}
+        self.history_ = {key: spread(values) for key, values in result.history.items()}
 
     def _warn_if_not_converged(self, result: SolverResult) -> None:
         worst = float(np.max(result.gap))

@@ -109,6 +109,9 @@ class ApproximateRankSVC(RankSVC):
         self.random_state = random_state
         self.verbose = verbose
 
+    # Of the solvers only this one takes constraints, so there is nothing to choose.
+    solver = "bundle"
+
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]) -> None:
         features = feature_map(X)
         chosen = np.flatnonzero(usable)
@@ -126,8 +129,9 @@ class ApproximateRankSVC(RankSVC):
         finally:
             del self._finish_with
         self.n_passes_ += n_passes + 1
-        n_easy = np.count_nonzero(signs, axis=1)
-        n_difficult = known[chosen].sum(axis=1) - n_easy
+        n_easy, n_difficult = np.zeros((2, usable.size), np.int64)
+        n_easy[usable] = np.count_nonzero(signs, axis=1)
+        n_difficult[usable] = known[chosen].sum(axis=1) - n_easy[usable]
         self.n_easy_ = int(n_easy[0]) if n_easy.size == 1 else n_easy
         self.n_difficult_ = int(n_difficult[0]) if n_easy.size == 1 else n_difficult
         self.binary_coef_ = np.zeros_like(self.coef_)

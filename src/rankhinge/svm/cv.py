@@ -20,7 +20,7 @@ from rankhinge.objective import RankingObjective
 from rankhinge.svm.path import walk_path
 from rankhinge.svm.quality import list_quality, lists_quality
 from rankhinge.svm.rank_svc import RankSVC, encode_targets
-from rankhinge.svm.ranker import SVMRanker, ranking_lists
+from rankhinge.svm.ranker import SVMRanker, gains_of, ranking_lists
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
 
@@ -124,7 +124,7 @@ class RankSVCCV(RankSVC):
         -------
         self
         """
-        X, y = self._validated_targets(X, y)
+        X, y = self._validated_targets(X, y, mask)
         self.Cs_ = _grid(self.Cs)
         targets = encode_targets(y, mask)
         n_problems = targets.relevant.shape[0]
@@ -238,6 +238,8 @@ class SVMRankerCV(SVMRanker):
         """
         X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
         self.Cs_ = _grid(self.Cs)
+        # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
+        ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
         units = np.arange(y.size) if qid is None else encode_queries(qid, y.size, counted="y")[1]
         folds = self._unit_folds(units)
         scores = np.full((self.Cs_.size, self.cv), np.nan)
@@ -268,9 +270,9 @@ class SVMRankerCV(SVMRanker):
         if query_weight is not None and not hasattr(query_weight, "get"):
             weight = _safe_indexing(query_weight, inside)
         try:
-            lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight)
+            levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
+            lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)
         except ValueError:
-            # A fold without a usable list does not count; what is wrong with all data shows in the final fit.
             return scores
         objective = RankingObjective(feature_map(_safe_indexing(X, inside)), [lists], loss)
         features = feature_map(_safe_indexing(X, outside))

@@ -129,5 +129,5 @@ def rank_svm_path(
         np.stack([result.objective for result in results]),
         np.stack([result.dual_objective for result in results]),
         np.stack([result.gap for result in results]),
-        np.array([result.n_passes for result in results]),
+        np.array([int(np.ceil(result.n_passes)) for result in results]),
     )

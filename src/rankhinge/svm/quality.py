@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge import metrics
+from rankhinge._validation import encode_queries
 from rankhinge.inference import ranking_loss
 from rankhinge.losses import RankingLoss
 
@@ -40,6 +41,6 @@ def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: N
     if loss.name in _METRICS:
         options = {"gains": gains} if loss.name == "ndcg" else {}
         return float(_METRICS[loss.name](labels, scores, qid=qid, no_positives="skip", **options))
-    codes = np.zeros(scores.size, np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+    codes = np.zeros(scores.size, np.intp) if qid is None else encode_queries(qid, scores.size)[1]
     values = [list_quality(loss, labels[codes == code] > 0, scores[codes == code]) for code in range(codes.max() + 1)]
-    return float(np.nanmean(values))
+    return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -46,11 +47,11 @@ class Targets(NamedTuple):
 def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
     """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k."""
     if mask is not None:
-        return _encode_masked(y, np.asarray(mask))
+        return _encode_labels(y, np.asarray(mask))
     check_classification_targets(y)
     kind = type_of_target(y)
     if kind.startswith("multilabel"):
-        return Targets(np.arange(y.shape[1]), "multilabel", np.ascontiguousarray(y.T == 1), None)
+        return _encode_labels(y, None)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y is of type {kind!r}: RankSVC takes binary, multiclass and multilabel targets")
     classes, codes = np.unique(y, return_inverse=True)
@@ -61,15 +62,16 @@ def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
     return Targets(classes, "multiclass", codes[None, :] == np.arange(classes.size)[:, None], None)
 
 
-def _encode_masked(y: NDArray[Any], mask: NDArray[Any]) -> Targets:
+def _encode_labels(y: NDArray[Any], mask: NDArray[Any] | None) -> Targets:
     if y.ndim != 2:
         raise ValueError(f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}")
-    if mask.shape != y.shape or mask.dtype != np.bool_:
+    if mask is not None and (mask.shape != y.shape or mask.dtype != np.bool_):
         raise ValueError(f"mask must be bool of shape {y.shape}, got {mask.dtype} of shape {mask.shape}")
-    values = np.unique(y[mask])
+    values = np.unique(y if mask is None else y[mask])
     if not np.isin(values, (-1, 0, 1)).all() or {-1, 0} <= set(values.tolist()):
         raise ValueError(f"labelled entries of y must be 0/1 or -1/1, got {values[:5]}")
-    return Targets(np.arange(y.shape[1]), "multilabel", np.ascontiguousarray(y.T == 1), np.ascontiguousarray(mask.T))
+    labelled = None if mask is None else np.ascontiguousarray(mask.T)
+    return Targets(np.arange(y.shape[1]), "multilabel", np.ascontiguousarray(y.T == 1), labelled)
 
 
 class RankSVC(ClassifierMixin, LinearRankingMachine):
@@ -122,7 +124,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     history_ : dict of ndarray
         ``"primal"``, ``"dual"``, ``"gap"``, ``"time"``, … by iteration.
     status_ : str or ndarray of shape (K,)
-        ``"converged"``, ``"max_iter"``, ``"interrupted"``, ….
+        ``"converged"``, ``"max_iter"``, ``"interrupted"``, …; ``"constant"`` for a label without positives or
+        negatives.
 
     Notes
     -----
@@ -149,7 +152,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
-        "threshold": [StrOptions({"f1", "error"}), Real],
+        "threshold": [StrOptions({"f1", "error"}), Interval(Real, None, None, closed="neither")],
     }
 
     def __init__(
@@ -191,12 +194,15 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         self
         """
-        X, y = self._validated_targets(X, y)
+        X, y = self._validated_targets(X, y, mask)
         return self._fit_targets(X, encode_targets(y, mask), self.C)
 
-    def _validated_targets(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
-        return X, column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+        if sparse.issparse(y):
+            y = y.toarray()
+        # A single column is a binary target, unless a mask says that it is one label of many.
+        return X, column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
 
     def _fit_targets(self, X: Any, targets: Targets, C: Any) -> Self:
         """Fit the problems that have both classes; the scores of the others are constant."""
@@ -235,8 +241,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     def _store(self, result: SolverResult) -> None:
         """Coefficients, thresholds and certificates, also after an interrupt."""
-        super()._store(result)
         features, targets, usable = self._finish_with
+        self._store_certificate(result, usable)
         self.coef_ = np.zeros((usable.size, features.n_features))
         self.coef_[usable] = result.coef.T
         self.intercept_, self.scale_ = np.zeros(usable.size), np.ones(usable.size)
@@ -304,7 +310,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
         scores = self.decision_function(X)
-        y = np.asarray(y)
+        y = y.toarray() if sparse.issparse(y) else np.asarray(y)
         loss = get_loss(self.loss)
         if self._kind == "binary":
             return list_quality(loss, y == self.classes_[1], scores)

@@ -26,7 +26,8 @@ def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.
     if isinstance(gains, str):
         return np.exp2(labels) - 1.0 if gains == "exponential" else labels
     table = np.asarray(gains, dtype=np.float64)
-    if table.ndim != 1 or table.size < 2 or table[0] != 0 or np.any(np.diff(table) <= 0):
+    ascends = table.ndim == 1 and table.size > 1 and table[0] == 0 and np.all(np.diff(table) > 0)
+    if not (ascends and np.isfinite(table[-1])):
         raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
     wrong = np.flatnonzero((labels != np.floor(labels)) | (labels >= table.size))
     if wrong.size:
@@ -43,8 +44,12 @@ def ranking_lists(
     gains: str | ArrayLike,
     level_weights: str | ArrayLike | None,
     query_weight: Any,
+    levels: NDArray[np.float64] | None = None,
 ) -> Lists:
-    """The lists of one learning-to-rank problem, from labels and query ids."""
+    """The lists of one learning-to-rank problem, from labels and query ids.
+
+    `levels` are the gains that there are, from 0 up, if `y` is a part of the data and may lack some.
+    """
     labels = np.asarray(y, dtype=np.float64)
     wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
     if wrong.size:
@@ -53,8 +58,12 @@ def ranking_lists(
         queries, codes = np.zeros(1, np.int64), np.zeros(labels.size, np.int64)
     else:
         queries, codes = encode_queries(qid, labels.size, counted="y")
-    graded = gains_of(labels, gains)
-    levels = np.unique(np.append(graded, 0.0))
+    with np.errstate(over="ignore"):
+        graded = gains_of(labels, gains)
+    wrong = np.flatnonzero(~np.isfinite(graded))
+    if wrong.size:
+        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: its gain is not finite")
+    levels = np.unique(np.append(graded, 0.0)) if levels is None else levels
     lists = graded_lists(
         np.searchsorted(levels, graded),
         codes.astype(np.int64),
@@ -64,7 +73,8 @@ def ranking_lists(
         _weights_of_lists(query_weight, queries, codes),
     )
     if lists.n_lists == 0:
-        raise ValueError(f"none of the {queries.size} queries has both a relevant and a less relevant sample")
+        weight = "" if query_weight is None else " and a positive weight"
+        raise ValueError(f"none of the {queries.size} queries has both a relevant and a less relevant sample{weight}")
     return lists
 
 
@@ -81,8 +91,8 @@ def _weights_of_levels(
     if isinstance(level_weights, str):
         return np.ones(n_levels)
     weights = np.asarray(level_weights, dtype=np.float64)
-    if weights.shape != (n_levels,) or np.any(weights < 0) or not weights.sum() > 0:
-        raise ValueError(f"level_weights must be {n_levels} numbers ≥ 0, not all 0, got {level_weights!r}")
+    if weights.shape != (n_levels,) or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
+        raise ValueError(f"level_weights must be {n_levels} finite numbers ≥ 0, not all 0, got {level_weights!r}")
     return weights
 
 
@@ -219,7 +229,7 @@ class SVMRanker(LinearRankingMachine):
         return self
 
     def _store(self, result: SolverResult) -> None:
-        super()._store(result)
+        self._store_certificate(result)
         self.coef_ = result.coef[:, 0].copy()
 
     def predict(self, X: Any) -> NDArray[np.float64]:

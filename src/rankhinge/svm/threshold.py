@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 __all__ = ["best_threshold", "calibrate"]
 
 _NEWTON_STEPS = 50
+_ROUNDING = 1e-9
 
 
 def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rule: str | float) -> float:
@@ -23,7 +24,7 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     Returns
     -------
     float
-        Midway between two neighbouring scores; among equally good ones the highest.
+        Midway between two neighbouring scores, or 1 beyond the last; among equally good ones the highest.
     """
     if not isinstance(rule, str):
         return float(rule)
@@ -36,12 +37,13 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
         quality = 2.0 * hits / (called + n_relevant)
     else:
         quality = hits - (called - hits).astype(np.float64)
-    # Only between different scores can a threshold lie.
-    ends = np.append(ranked[:-1] > ranked[1:], True)
+    # Only between different scores can a threshold lie, and what differs by rounding is not different: the same
+    # sample in another batch or container would be called something else.
+    ends = np.append(ranked[:-1] - ranked[1:] > _ROUNDING * np.abs(ranked).max(), True)
     quality = np.where(ends, quality, -np.inf)
     best = int(np.argmax(quality))
     if rule == "error" and quality[best] <= 0:
-        return float(np.nextafter(ranked[0], np.inf))
+        return float(ranked[0] + 1.0)
     following = ranked[best + 1] if best + 1 < ranked.size else ranked[best] - 1.0
     return float(ranked[best] + (following - ranked[best]) / 2)
 

@@ -1,0 +1,274 @@
+"""All solvers: known optima, certificates, lockstep, warm starts, interrupts, edge cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rankhinge.solvers import SOLVERS, make_solver
+
+from .helpers import ListsObjective, QueryObjective, all_planes, random_problem
+
+EXACT = ["bundle", "cutting-plane"]
+
+
+def primal(objective, C, w, k=0, centre=0.0):
+    scores = objective.score(w[:, None], np.array([k]))
+    return 0.5 * np.sum((w - centre) ** 2) + C * objective.evaluate(scores).value[0]
+
+
+def optimum(offsets, slopes, C, centre, A=None, c=None):
+    """The minimum over enumerated planes by an independent solver, over (w, J)."""
+    d = slopes.shape[1]
+
+    def value(z):
+        return 0.5 * np.sum((z[:d] - centre) ** 2) + C * z[d]
+
+    def gradient(z):
+        return np.append(z[:d] - centre, C)
+
+    lines = np.column_stack([-slopes, np.ones(len(slopes))])
+    constraints = [{"type": "ineq", "fun": lambda z: lines @ z - offsets, "jac": lambda z: lines}]
+    if A is not None:
+        wide = np.column_stack([A, np.zeros(len(A))])
+        constraints.append({"type": "ineq", "fun": lambda z: wide @ z - c, "jac": lambda z: wide})
+    start = np.append(centre, max(0.0, np.max(offsets + slopes @ centre)))
+    found = minimize(
+        value,
+        start,
+        jac=gradient,
+        constraints=constraints,
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    return found.fun
+
+
+def small(seed, d=3):
+    rng = np.random.default_rng(seed)
+    relevant = np.zeros(6, dtype=bool)
+    relevant[rng.permutation(6)[: 2 + seed % 2]] = True
+    return rng.normal(size=(6, d)), relevant
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("C", [0.1, 3.0, 100.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_known_optimum(name, C, seed):
+    X, relevant = small(seed)
+    centre = 0.5 * np.random.default_rng(seed).normal(size=3) if seed == 2 else np.zeros(3)
+    result = make_solver(name, ListsObjective(X, relevant), C, tol=1e-9, max_iter=500, centre=centre[:, None]).run()
+    expected = optimum(*all_planes(X, relevant), C, centre)
+    assert result.status[0] == "converged"
+    assert result.objective[0] == pytest.approx(expected, rel=1e-6)
+    assert result.dual_objective[0] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("C", [1.0, 30.0, 1e3, 1e5])
+def test_certificate(name, C):
+    X, labels = random_problem(1, n=80, d=10)
+    objective = ListsObjective(X, labels)
+    result = make_solver(name, objective, C, tol=1e-4, max_iter=2000).run()
+    assert result.status[0] == "converged"
+    assert 0 <= result.gap[0] <= 1e-4
+    history = result.history
+    assert (np.diff(history["primal"][0]) <= 0).all()
+    assert (np.diff(history["dual"][0]) >= 0).all()
+    assert history["gap"][0, -1] == result.gap[0]
+    # The value is that of the point returned, not of some point on the way.
+    assert result.objective[0] == pytest.approx(primal(objective, C, result.coef[:, 0]), rel=1e-9)
+    # Every plane is a lower bound on J.
+    planes = result.planes[0]
+    rng = np.random.default_rng(0)
+    for w in [result.coef[:, 0], *rng.normal(size=(20, 10))]:
+        J = primal(objective, 1.0, w) - 0.5 * w @ w
+        assert np.max(planes.offsets + planes.slopes @ w) <= J + 1e-9
+
+
+def test_passes_are_those_of_the_objective():
+    X, labels = random_problem(0, n=80, d=10)
+    for name in EXACT:
+        objective = ListsObjective(X, labels)
+        result = make_solver(name, objective, 100.0).run()
+        assert result.n_passes == objective.passes
+        assert result.history["passes"][0, -1] == objective.passes
+
+
+def test_bundle_needs_fewer_passes_than_cutting_planes():
+    X, labels = random_problem(3, n=400, d=40, noise=3.0)
+    passes = {}
+    for name in EXACT:
+        passes[name] = make_solver(name, ListsObjective(X, labels), 100.0).run().n_passes
+    assert passes["bundle"] < 0.6 * passes["cutting-plane"]
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_all_solvers_meet(centred):
+    X, labels = random_problem(2, n=60, d=5)
+    lists = np.array_split(np.random.default_rng(0).permutation(60), 6)
+    centre = np.full((5, 1), 0.3) if centred else None
+    values = {}
+    for name in SOLVERS:
+        objective = QueryObjective(X, labels, lists)
+        result = make_solver(name, objective, 2.0, tol=1e-3, max_iter=3000, centre=centre, random_state=0).run()
+        assert result.status[0] == "converged", (name, result.gap)
+        assert (np.diff(result.history["dual"][0]) >= 0).all()
+        assert (np.diff(result.history["primal"][0]) <= 0).all()
+        w0 = 0.0 if centre is None else 0.3
+        assert result.objective[0] == pytest.approx(primal(objective, 2.0, result.coef[:, 0], centre=w0), rel=1e-9)
+        values[name] = result.objective[0]
+    best = min(values.values())
+    assert max(values.values()) <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("name", ["frank-wolfe", "subgradient"])
+def test_stochastic_solvers_repeat_for_a_seed_and_need_no_blocks(name):
+    X, labels = random_problem(2, n=40, d=4)
+    lists = np.array_split(np.arange(40), 4)
+
+    def fit(seed):
+        return make_solver(name, QueryObjective(X, labels, lists), 1.0, max_iter=5, tol=1e-9, random_state=seed).run()
+
+    assert np.array_equal(fit(1).coef, fit(1).coef)
+    assert not np.array_equal(fit(1).coef, fit(2).coef)
+    whole = make_solver(name, ListsObjective(X, labels), 1.0, max_iter=2000).run()
+    assert whole.status[0] == "converged"
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_lockstep_is_as_good_as_separate_fits(name):
+    X, labels = random_problem(4, n=60, d=6, K=3)
+    C = np.array([1.0, 30.0, 300.0])
+    joint_objective = ListsObjective(X, labels)
+    joint = make_solver(name, joint_objective, C, tol=1e-5).run()
+    alone_passes = 0
+    for k in range(3):
+        objective = ListsObjective(X, labels[:, k])
+        alone = make_solver(name, objective, C[k], tol=1e-5).run()
+        alone_passes += objective.passes
+        assert joint.objective[k] == pytest.approx(alone.objective[0], rel=3e-5)
+        assert joint.gap[k] <= 1e-5
+    assert len(set(joint.n_iter)) > 1, "problems that have converged are dropped"
+    assert joint_objective.passes < alone_passes
+    assert joint.history["gap"].shape == (3, joint.n_iter.max())
+
+
+def test_warm_planes_save_passes():
+    X, labels = random_problem(5, n=100, d=10)
+    first = make_solver("bundle", ListsObjective(X, labels), 100.0).run()
+    cold = ListsObjective(X, labels)
+    make_solver("bundle", cold, 150.0).run()
+    warm = ListsObjective(X, labels)
+    result = make_solver("bundle", warm, 150.0, planes=first.planes, start=first.coef).run()
+    assert result.status[0] == "converged"
+    assert warm.passes < 0.7 * cold.passes
+    again = ListsObjective(X, labels)
+    make_solver("bundle", again, 100.0, planes=first.planes, start=first.coef).run()
+    assert again.passes <= 2
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_interrupt_leaves_a_usable_result(name):
+    X, labels = random_problem(6, n=60, d=6, K=2)
+    objective = QueryObjective(X, labels)
+    solver = make_solver(name, objective, 50.0, tol=1e-12)
+    for _ in range(3):
+        solver.step()
+    before = solver.result()
+    calls, evaluate = [], objective.evaluate
+
+    def interrupted(*args, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return evaluate(*args, **options)
+
+    objective.evaluate = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        solver.run()
+    objective.evaluate = evaluate
+    after = solver.result(status="interrupted")
+    assert (after.status == "interrupted").all()
+    assert (after.objective <= before.objective).all()
+    for k in range(2):
+        assert after.objective[k] == pytest.approx(primal(objective, 50.0, after.coef[:, k], k), rel=1e-9)
+    # And it goes on from there.
+    solver.step()
+    assert (solver.result().objective <= after.objective).all()
+
+
+def test_interrupt_before_the_first_evaluation():
+    X, labels = random_problem(6)
+    result = make_solver("bundle", ListsObjective(X, labels), 1.0).result(status="interrupted")
+    assert result.coef.shape == (6, 1)
+    assert np.isinf(result.gap[0])
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_max_iter_is_a_status_with_the_gap(name):
+    X, labels = random_problem(7, n=80, d=10)
+    result = make_solver(name, ListsObjective(X, labels), 1e4, tol=1e-9, max_iter=3).run()
+    assert result.status[0] == "max_iter"
+    assert result.n_iter[0] == 3
+    assert 1e-9 < result.gap[0] <= 1
+    assert "max_iter" in result.message
+
+
+def test_rounding_ends_a_fit_that_asks_for_too_much():
+    X, labels = random_problem(8, n=30, d=3)
+    result = make_solver("bundle", ListsObjective(X, labels), 10.0, tol=1e-30, max_iter=5000).run()
+    assert result.status[0] in ("stalled", "converged")
+    assert result.gap[0] < 1e-9
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("C", [1e-8, 1e8])
+def test_extreme_C(name, C):
+    X, labels = random_problem(9, n=50, d=4)
+    result = make_solver(name, ListsObjective(X, labels), C, max_iter=3000).run()
+    assert result.status[0] == "converged"
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_no_features(name):
+    labels = np.arange(10) < 3
+    result = make_solver(name, ListsObjective(np.zeros((10, 0)), labels), 2.0, max_iter=50).run()
+    assert result.coef.shape == (0, 1)
+    assert result.status[0] == "converged"
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_features_without_information(name):
+    labels = np.arange(10) < 3
+    result = make_solver(name, ListsObjective(np.ones((10, 2)), labels), 2.0, max_iter=50).run()
+    assert result.status[0] == "converged"
+    assert result.coef == pytest.approx(np.zeros((2, 1)), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_nothing_to_rank(name):
+    X, _ = random_problem(0)
+    result = make_solver(name, ListsObjective(X, np.zeros(40, dtype=bool)), 2.0).run()
+    assert result.status[0] == "converged"
+    assert result.objective[0] == result.dual_objective[0] == result.gap[0] == 0
+
+
+def test_callback_sees_every_step_and_may_stop():
+    X, labels = random_problem(1)
+    seen = []
+
+    def callback(solver):
+        seen.append(solver.report())
+        return len(seen) == 2
+
+    result = make_solver("bundle", ListsObjective(X, labels), 100.0, tol=1e-9).run(callback)
+    assert [report["iteration"] for report in seen] == [1, 2]
+    assert result.status[0] == "running"
+
+
+def test_unknown_solver():
+    X, labels = random_problem(1)
+    with pytest.raises(ValueError, match="'newton'"):
+        make_solver("newton", ListsObjective(X, labels), 1.0)

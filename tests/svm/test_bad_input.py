@@ -1,0 +1,278 @@
+"""Bad input is refused with a message that names what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, rank_svm_path
+from tests.svm.helpers import binary, graded, multilabel
+
+X, y = binary()
+XG, YG, QID = graded()
+XL, YL = multilabel()
+
+
+@pytest.mark.parametrize("estimator", [RankSVC(), RankSVCCV(cv=2), ApproximateRankSVC()])
+@pytest.mark.parametrize("label", [0, "ham"])
+def test_one_class(estimator, label):
+    with pytest.raises(ValueError, match=f"y has one class only, .*{label}"):
+        estimator.fit(X, [label] * len(y))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("estimator", [RankSVC(), SVMRanker(), RankSVCCV(), SVMRankerCV(), ApproximateRankSVC()])
+def test_features_that_are_not_finite(estimator, bad):
+    wrong = X.copy()
+    wrong[7, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        estimator.fit(wrong, y)
+
+
+@pytest.mark.parametrize("estimator", [RankSVC(), SVMRanker(), RankSVCCV(), SVMRankerCV()])
+def test_no_features(estimator):
+    with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+        estimator.fit(np.empty((60, 0)), y)
+
+
+def test_another_number_of_features():
+    with pytest.raises(ValueError, match="3 features, but RankSVC is expecting 4"):
+        RankSVC().fit(X, y).predict(X[:, :3])
+
+
+def test_labels_of_another_length():
+    for estimator in (RankSVC(), SVMRanker()):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            estimator.fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"y has shape \(59,\), but X has 60 rows"):
+        rank_svm_path(X, y[:-1], [1.0])
+
+
+@pytest.mark.parametrize("estimator", [SVMRanker(), SVMRankerCV(cv=2)])
+def test_qid_of_another_length(estimator):
+    with pytest.raises(ValueError, match="qid has 47 entries, y 48"):
+        estimator.fit(XG, YG, qid=QID[:-1])
+
+
+def test_qid_of_another_shape_or_missing():
+    with pytest.raises(ValueError, match="qid must be one-dimensional"):
+        SVMRanker().fit(XG, YG, qid=QID[:, None])
+    with pytest.raises(ValueError, match=r"qid\[3\] is nan"):
+        SVMRanker().fit(XG, YG, qid=np.where(np.arange(48) == 3, np.nan, QID))
+    with pytest.raises(ValueError, match=r"qid\[0\] is \[1\], which is not hashable"):
+        SVMRanker().fit(XG, YG, qid=[[1]] * 48)
+
+
+def test_all_lists_degenerate():
+    with pytest.raises(ValueError, match="none of the 6 queries has both a relevant and a less relevant sample"):
+        SVMRanker().fit(XG, QID % 3, qid=QID)
+    with pytest.raises(ValueError, match="none of the 6 queries"):
+        SVMRankerCV(cv=2).fit(XG, QID % 3, qid=QID)
+    with pytest.raises(ValueError, match="none of the 1 queries"):
+        SVMRanker().fit(XG, np.zeros(48))
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf, None, "large"])
+def test_C_that_is_not_positive(C):
+    for estimator in (RankSVC(C=C), SVMRanker(C=C), ApproximateRankSVC(C=C)):
+        with pytest.raises(ValueError, match="The 'C' parameter of"):
+            estimator.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("C", "message"),
+    [
+        ([1.0, -2.0, 1.0], "C must be positive and finite, got -2"),
+        ([1.0, np.nan, 1.0], "C must be positive and finite, got nan"),
+        ([1.0, 2.0], r"C has shape \(2,\), but there are 3 problems"),
+    ],
+)
+def test_one_C_a_label(C, message):
+    with pytest.raises(ValueError, match=message):
+        RankSVC(C=C).fit(XL, YL)
+
+
+@pytest.mark.parametrize("Cs", [[], [1.0, -1.0], [0.0], [np.nan], [[1.0]]])
+def test_grid_of_C(Cs):
+    with pytest.raises(ValueError, match="Cs must be positive and finite"):
+        RankSVCCV(Cs=Cs).fit(X, y)
+    with pytest.raises(ValueError, match="Cs must be positive and finite"):
+        SVMRankerCV(Cs=Cs).fit(XG, YG, qid=QID)
+    if np.ndim(Cs) == 1:
+        with pytest.raises(ValueError, match="Cs must be positive and finite"):
+            rank_svm_path(X, y, Cs)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tol", 0.0),
+        ("tol", -1.0),
+        ("max_iter", 0),
+        ("max_iter", 1.5),
+        ("solver", "newton"),
+        ("threshold", "f2"),
+        ("threshold", np.nan),
+        ("verbose", -1),
+        ("warm_start", "yes"),
+    ],
+)
+def test_parameters(name, value):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of RankSVC"):
+        RankSVC(**{name: value}).fit(X, y)
+
+
+def test_unknown_loss():
+    for estimator in (
+        RankSVC(loss="map"),
+        SVMRanker(loss="map"),
+        RankSVCCV(loss="map"),
+        ApproximateRankSVC(loss="map"),
+    ):
+        with pytest.raises(ValueError, match="unknown loss 'map': choose one of .*'ap'"):
+            estimator.fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["ap", "rr", "auc"])
+def test_grades_for_a_binary_loss(loss):
+    with pytest.raises(ValueError, match=f"y has 3 grades, but the loss '{loss}' .* level_weights='uniform'"):
+        SVMRanker(loss=loss).fit(XG, YG, qid=QID)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 1.0]]])
+def test_weights_of_levels(weights):
+    with pytest.raises(ValueError, match="level_weights must be 2 finite numbers ≥ 0, not all 0"):
+        SVMRanker(loss="ap", level_weights=weights).fit(XG, YG, qid=QID)
+
+
+@pytest.mark.parametrize("gains", [[1, 2, 3], [0, 2, 1], [0, 1, 1], [0, np.nan, 2], [0, 1, np.inf], [[0, 1]], [0]])
+def test_gains_that_do_not_ascend(gains):
+    with pytest.raises(ValueError, match="gains must ascend from 0"):
+        SVMRanker(gains=gains).fit(XG, YG, qid=QID)
+
+
+def test_gains_that_do_not_fit_the_labels():
+    with pytest.raises(ValueError, match=r"y\[\d+\] is 2: gains has entries for the labels 0 to 1"):
+        SVMRanker(gains=[0, 1]).fit(XG, YG, qid=QID)
+    with pytest.raises(ValueError, match=r"y\[\d+\] is 0\.5: gains has entries"):
+        SVMRanker(gains=[0, 1, 2]).fit(XG, YG / 2, qid=QID)
+    with pytest.raises(ValueError, match=r"y\[\d+\] is 2000: its gain is not finite"):
+        SVMRanker().fit(XG, 1000 * YG, qid=QID)
+    with pytest.raises(ValueError, match="The 'gains' parameter of SVMRanker"):
+        SVMRanker(gains="cubic").fit(XG, YG, qid=QID)
+
+
+def test_relevance_below_zero_or_missing():
+    with pytest.raises(ValueError, match=r"y\[0\] is -1: relevance must be finite and not negative"):
+        SVMRanker().fit(XG, np.where(np.arange(48) == 0, -1, YG), qid=QID)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        SVMRanker().fit(XG, np.where(np.arange(48) == 0, np.nan, YG), qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(47), r"query_weight has shape \(47,\), but there are 48 rows"),
+        (np.arange(48.0), r"query_weight\[\d+\] differs from that of other rows of query"),
+        ({2: -1.0}, "the weight of query .*2.* is -1.0: it must be finite and ≥ 0"),
+        (dict.fromkeys(range(6), np.nan), "the weight of query .* is nan"),
+        (np.zeros(48), "none of the 6 queries has .* a positive weight"),
+    ],
+)
+def test_weights_of_queries(weight, message):
+    with pytest.raises(ValueError, match=message):
+        SVMRanker().fit(XG, YG, qid=QID, query_weight=weight)
+
+
+def test_strings_are_classes_but_not_relevance():
+    names = np.array(["ham", "spam"])[y]
+    model = RankSVC(C=10.0).fit(X, names)
+    np.testing.assert_array_equal(model.coef_, RankSVC(C=10.0).fit(X, y).coef_)
+    assert model.classes_.tolist() == ["ham", "spam"]
+    assert set(model.predict(X)) <= {"ham", "spam"}
+    assert model.score(X, names) == RankSVC(C=10.0).fit(X, y).score(X, y)
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        SVMRanker().fit(X, names)
+
+
+def test_targets_that_are_no_classes():
+    with pytest.raises(ValueError, match="continuous"):
+        RankSVC().fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="multiclass-multioutput"):
+        RankSVC().fit(XL, YL + np.arange(3))
+    with pytest.raises(ValueError, match=r"labelled entries of y must be 0/1 or -1/1, got \[1 2\]"):
+        RankSVC().fit(XL, YL + 1)
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (np.ones((60, 2), bool), r"mask must be bool of shape \(60, 3\), got bool of shape \(60, 2\)"),
+        (np.ones(60, bool), r"mask must be bool of shape \(60, 3\), got bool of shape \(60,\)"),
+        (np.ones((60, 3), int), r"mask must be bool of shape \(60, 3\), got int"),
+    ],
+)
+def test_mask_of_another_shape_or_dtype(mask, message):
+    for estimator in (RankSVC(), RankSVCCV(cv=2)):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(XL, YL, mask=mask)
+
+
+def test_mask_without_labels():
+    with pytest.raises(ValueError, match=r"a mask goes with a multilabel y of shape \(n, K\), got shape \(60,\)"):
+        RankSVC().fit(X, y, mask=np.ones(60, bool))
+    with pytest.raises(ValueError, match="labelled entries of y must be 0/1 or -1/1"):
+        RankSVC().fit(XL, 2 * YL, mask=np.ones((60, 3), bool))
+    with pytest.raises(ValueError, match="no label has both a positive and a negative sample"):
+        RankSVC().fit(XL, YL, mask=np.zeros((60, 3), bool))
+
+
+@pytest.mark.parametrize("constant", [0, 1])
+@pytest.mark.parametrize("estimator", [RankSVC(), ApproximateRankSVC(), RankSVCCV(Cs=[1.0], cv=2)])
+def test_label_without_positives_or_negatives(estimator, constant):
+    labels = YL.copy()
+    labels[:, 1] = constant
+    with pytest.warns(UserWarning, match=r"labels \[1\] have no positive or no negative sample"):
+        model = estimator.fit(XL, labels)
+    assert (model.predict(XL)[:, 1] == constant).all()
+    np.testing.assert_array_equal(model.coef_[1], 0.0)
+    # The others are not affected, and every attribute has an entry for each label.
+    assert model.status_.tolist() == ["converged", "constant", "converged"]
+    for values in (model.objective_, model.dual_objective_, model.gap_, model.n_iter_):
+        assert values.shape == (3,)
+        assert values[1] == 0
+    assert model.history_["primal"].shape[0] == 3
+    assert model.score(XL, labels) > 0.5
+
+
+def test_path_refuses_a_label_without_positives():
+    with pytest.raises(ValueError, match="label .*1.* has no positive or no negative sample"):
+        rank_svm_path(XL, YL * [1, 0, 1], [1.0])
+
+
+def test_sample_weight_of_score():
+    for model in (RankSVC().fit(X, y), SVMRanker().fit(X, y)):
+        with pytest.raises(ValueError, match="sample_weight is not supported"):
+            model.score(X, y, sample_weight=np.ones(60))
+
+
+def test_cross_validation_says_what_is_wrong_with_all_data():
+    with pytest.raises(ValueError, match="gains must ascend from 0"):
+        SVMRankerCV(gains=[1, 2, 3], cv=2).fit(XG, YG, qid=QID)
+    with pytest.raises(ValueError, match="y has 3 grades"):
+        SVMRankerCV(loss="ap", cv=2).fit(XG, YG, qid=QID)
+    with pytest.raises(ValueError, match="no fold has both a positive and a negative"):
+        SVMRankerCV(cv=2).fit(X, np.arange(60) == 0, qid=np.arange(60) // 30)
+
+
+def test_more_folds_than_queries():
+    with pytest.raises(ValueError, match="cv=7 folds need at least as many queries, got 6"):
+        SVMRankerCV(cv=7).fit(XG, YG, qid=QID)
+
+
+def test_failed_fit_of_another_shape_leaves_no_half_model():
+    model = RankSVC().fit(X, y)
+    scores = model.decision_function(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full_like(X, np.nan), y)
+    np.testing.assert_array_equal(model.decision_function(X), scores)

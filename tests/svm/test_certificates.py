@@ -1,0 +1,143 @@
+"""What a fit proves: the objective by hand, the gap, the history, the bound on the metric."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from rankhinge import RankSVC, SVMRanker, metrics, structured_hinge
+from tests.svm.helpers import LOSSES, binary, graded, hinge_of_grades, multiclass, multilabel
+
+SOLVERS = ["bundle", "cutting-plane", "frank-wolfe", "subgradient"]
+
+
+def check_certificate(model, K=None):
+    tol = model.tol
+    assert np.all(model.gap_ <= tol)
+    assert np.all(model.dual_objective_ <= model.objective_)
+    np.testing.assert_allclose(model.gap_, (model.objective_ - model.dual_objective_) / model.objective_, atol=1e-12)
+    assert np.all(np.asarray(model.status_) == "converged")
+    history = model.history_
+    assert set(history) >= {"primal", "dual", "gap", "time", "passes"}
+    assert {values.shape for values in history.values()} == {(*(() if K is None else (K,)), np.max(model.n_iter_))}
+    assert np.all(np.diff(history["primal"]) <= 0)
+    assert np.all(np.diff(history["dual"]) >= 0)
+    assert np.all(np.diff(history["time"]) >= 0)
+    np.testing.assert_array_equal(history["primal"][..., -1], model.objective_)
+    np.testing.assert_array_equal(history["dual"][..., -1], model.dual_objective_)
+    assert isinstance(model.n_passes_, int)
+    assert model.n_passes_ >= np.max(model.n_iter_)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "rbp", "zero-one"])
+@pytest.mark.parametrize("C", [1.0, 300.0])
+def test_objective_by_hand(loss, C):
+    X, y = binary()
+    model = RankSVC(loss=loss, C=C).fit(X, y)
+    check_certificate(model)
+    w = model.coef_[0]
+    assert model.objective_ == pytest.approx(0.5 * w @ w + C * structured_hinge(X @ w, y == 1, loss), rel=1e-9)
+    assert isinstance(model.objective_, float)
+    assert isinstance(model.n_iter_, int)
+    assert isinstance(model.status_, str)
+
+
+def test_one_certificate_a_class():
+    X, y = multiclass()
+    C = np.array([1.0, 10.0, 100.0])
+    model = RankSVC(C=C).fit(X, y)
+    check_certificate(model, K=3)
+    for k, w in enumerate(model.coef_):
+        assert model.objective_[k] == pytest.approx(0.5 * w @ w + C[k] * structured_hinge(X @ w, y == k), rel=1e-9)
+
+
+@pytest.mark.parametrize(("gains", "table"), [("exponential", [0, 1, 3]), ("linear", [0, 1, 2]), ([0, 5, 6],) * 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_graded_objective_by_hand(gains, table, weighted):
+    X, y, qid = graded()
+    weights = dict(enumerate([1.0, 0.0, 2.0, 3.0, 1.0, 0.5])) if weighted else None
+    model = SVMRanker(C=50.0, gains=gains).fit(X, y, qid=qid, query_weight=weights)
+    check_certificate(model)
+    w = model.coef_
+    expected = 0.5 * w @ w + 50.0 * hinge_of_grades(X @ w, y, qid, table, weights)
+    assert model.objective_ == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("gains", "table"), [("exponential", [0, 1, 3]), ("linear", [0, 1, 2]), ([0, 5, 6],) * 2])
+def test_hinge_bounds_the_loss_of_graded_ndcg(gains, table):
+    X, y, qid = graded(seed=1)
+    fitted = SVMRanker(C=50.0, gains=gains).fit(X, y, qid=qid).coef_
+    for w in [fitted, -fitted, np.zeros(3), *np.random.default_rng(0).normal(size=(5, 3))]:
+        value = metrics.ndcg(y, X @ w, qid=qid, gains=gains, ties="worst")
+        assert hinge_of_grades(X @ w, y, qid, table) >= 1 - value - 1e-12
+
+
+@pytest.mark.parametrize(("loss", "metric"), [("ap", "average_precision"), ("ndcg", "ndcg"), ("rr", "reciprocal_rank")])
+def test_hinge_bounds_the_loss(loss, metric):
+    X, y = binary(noise=2.0)
+    model = RankSVC(loss=loss, C=10.0).fit(X, y)
+    w = model.coef_[0]
+    hinge = (model.objective_ - 0.5 * w @ w) / 10.0
+    assert hinge >= 1 - getattr(metrics, metric)(y, X @ w) - 1e-12
+    assert model.score(X, y) == pytest.approx(getattr(metrics, metric)(y, X @ w), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_solvers_meet_on_one_list(loss):
+    X, y = binary(n=40, d=3)
+    values = [
+        RankSVC(loss=loss, C=2.0, solver=solver, max_iter=20000, random_state=0).fit(X, y) for solver in SOLVERS[:3]
+    ]
+    best = min(model.objective_ for model in values)
+    for model in values:
+        check_certificate(model)
+        assert model.objective_ <= best * (1 + 1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_solvers_meet_on_many_lists(loss):
+    X, y, qid = graded(n_queries=8, n_grades=2)
+    reference = SVMRanker(loss=loss, C=2.0, tol=1e-6).fit(X, y, qid=qid).objective_
+    for solver in SOLVERS:
+        model = SVMRanker(loss=loss, C=2.0, solver=solver, max_iter=3000, random_state=0).fit(X, y, qid=qid)
+        assert reference * (1 - 1e-6) <= model.objective_ <= reference * (1 + 1e-3), solver
+
+
+def test_optimality_conditions():
+    """At the optimum ``-w / C`` is a subgradient of J: no direction descends."""
+    X, y = binary(n=30, d=3)
+    model = RankSVC(C=5.0, tol=1e-10).fit(X, y)
+    w = model.coef_[0]
+
+    def value(v):
+        return 0.5 * v @ v + 5.0 * structured_hinge(X @ v, y == 1)
+
+    for direction in np.random.default_rng(0).normal(size=(50, 3)):
+        for step in (1e-4, 1e-2, 1.0):
+            assert value(w + step * direction) >= model.dual_objective_
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda: RankSVC(C=1e4, max_iter=2, tol=1e-6).fit(*binary(noise=2.0)),
+        lambda: RankSVC(C=1e4, max_iter=2, tol=1e-6).fit(*multilabel()),
+        lambda: SVMRanker(C=1e4, max_iter=2, tol=1e-6).fit(*graded()),
+    ],
+)
+def test_not_converged_warns_with_the_gap(fit):
+    with pytest.warns(ConvergenceWarning, match="after 2 iterations with a relative gap of") as caught:
+        model = fit()
+    assert f"{np.max(model.gap_):.3g}" in str(caught[0].message)
+    assert "max_iter" in np.atleast_1d(model.status_)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_separable_features_and_no_features_that_matter():
+    X, y = binary(noise=0.0)
+    check_certificate(RankSVC(C=1e4).fit(X, y))
+    constant = RankSVC().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 0])
+    np.testing.assert_array_equal(constant.coef_, 0.0)
+    assert constant.objective_ == structured_hinge(np.zeros(6), np.array([0, 1, 0, 1, 0, 0]))

@@ -1,0 +1,113 @@
+"""Ctrl-C in the middle of a fit: the exception passes, and the best model so far stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
+from rankhinge.objective import RankingObjective
+from tests.svm.helpers import binary, graded, multiclass, multilabel
+
+
+@pytest.fixture
+def interrupt_after(monkeypatch):
+    """Let the k-th inference from now on raise; `undo` makes the next ones run again."""
+
+    def arm(k):
+        original, n_calls = RankingObjective.evaluate, iter(range(1, 10**6))
+
+        def evaluate(self, *arguments, **options):
+            if next(n_calls) == k:
+                raise KeyboardInterrupt
+            return original(self, *arguments, **options)
+
+        monkeypatch.setattr(RankingObjective, "evaluate", evaluate)
+
+    arm.undo = monkeypatch.undo
+    return arm
+
+
+HARD = {"C": 1e4, "tol": 1e-9}
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 20])
+@pytest.mark.parametrize("data", [binary, multiclass, multilabel])
+def test_classifier(interrupt_after, data, k):
+    X, y = data()
+    model = RankSVC(**HARD)
+    interrupt_after(k)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    interrupt_after.undo()
+    assert "interrupted" in np.atleast_1d(model.status_)
+    assert np.isfinite(model.coef_).all()
+    assert model.predict(X).shape == y.shape
+    assert np.isfinite(model.decision_function(X)).all()
+    assert 0 <= model.score(X, y) <= 1
+    if k > 10:
+        # Something has been learnt: better than the start, and the certificate holds at the end as well.
+        assert np.all(model.objective_ < HARD["C"])
+        assert np.all(model.dual_objective_ <= model.objective_)
+    again = model.fit(X, y)
+    assert np.all(again.gap_ <= 1e-9)
+    np.testing.assert_array_equal(again.coef_, RankSVC(**HARD).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
+def test_ranker(interrupt_after, solver):
+    X, y, qid = graded()
+    model = SVMRanker(C=100.0, solver=solver)
+    interrupt_after(3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, qid=qid)
+    interrupt_after.undo()
+    assert model.status_ == "interrupted"
+    assert np.isfinite(model.predict(X)).all()
+    assert model.n_queries_ == 6
+    assert model.fit(X, y, qid=qid).status_ == "converged"
+
+
+def test_warm_start_goes_on_from_there(interrupt_after):
+    X, y = binary()
+    model = RankSVC(warm_start=True, **HARD)
+    interrupt_after(20)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    interrupt_after.undo()
+    reached = model.objective_
+    assert model.fit(X, y).history_["primal"][0] <= reached * (1 + 1e-12)
+    assert model.status_ == "converged"
+
+
+def test_interrupt_of_a_second_fit(interrupt_after):
+    X, y = binary()
+    model = RankSVC(**HARD).fit(X, y)
+    interrupt_after(2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :3], y)
+    interrupt_after.undo()
+    assert model.coef_.shape == (1, 3)
+    assert model.predict(X[:, :3]).shape == y.shape
+
+
+@pytest.mark.parametrize("k", [1, 8])
+def test_approximation_in_its_first_stage_or_later(interrupt_after, k):
+    X, y = binary()
+    model = ApproximateRankSVC(C=100.0)
+    interrupt_after(k)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    interrupt_after.undo()
+    assert model.fit(X, y).status_ == "converged"
+
+
+def test_other_errors_pass_too(monkeypatch):
+    X, y = binary()
+    model = RankSVC()
+    with monkeypatch.context() as patch:
+        patch.setattr(RankingObjective, "adjoint", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert model.fit(X, y).status_ == "converged"

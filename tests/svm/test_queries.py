@@ -1,0 +1,147 @@
+"""Query ids of any kind, in any order; lists that cannot be ranked; weights of queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankhinge import RankSVC, SVMRanker, SVMRankerCV, metrics
+from tests.svm.helpers import binary, graded
+
+SETTINGS = {"C": 20.0, "tol": 1e-9}
+
+
+def named(kind, qid):
+    """The same queries under other names."""
+    kinds = {
+        "strings": [f"query {q}" for q in qid],
+        "array of strings": np.array([f"query {q}" for q in qid]),
+        "tuples": [(int(q) % 2, f"{q}") for q in qid],
+        "mixed": [[0, "0", None, (0,), 1.5, frozenset({1})][q] for q in qid],
+        "array of objects": np.array([[7, "7", 2.5, b"7", None, True][q] for q in qid], dtype=object),
+        "dates": np.datetime64("2020-01-01") + qid,
+        "negative": -qid,
+    }
+    return kinds[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["strings", "array of strings", "tuples", "mixed", "array of objects", "dates", "negative"]
+)
+def test_any_hashable(kind):
+    X, y, qid = graded()
+    names = named(kind, qid)
+    expected = SVMRanker(**SETTINGS).fit(X, y, qid=qid)
+    model = SVMRanker(**SETTINGS).fit(X, y, qid=names)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    assert model.n_queries_ == expected.n_queries_ == 6
+    assert model.score(X, y, qid=names) == pytest.approx(expected.score(X, y, qid=qid), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["rbp", "rr", "zero-one"])
+def test_any_hashable_for_any_loss(loss):
+    X, y, qid = graded(n_grades=2)
+    model = SVMRanker(loss=loss).fit(X, y, qid=named("tuples", qid))
+    assert model.score(X, y, qid=named("mixed", qid)) == pytest.approx(model.score(X, y, qid=qid), abs=1e-12)
+
+
+def test_order_of_rows_does_not_matter():
+    X, y, qid = graded()
+    expected = SVMRanker(**SETTINGS).fit(X, y, qid=qid)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(y.size)
+        model = SVMRanker(**SETTINGS).fit(X[order], y[order], qid=qid[order])
+        assert model.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+        assert model.score(X[order], y[order], qid=qid[order]) == pytest.approx(model.score(X, y, qid=qid), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_without_qid_there_is_one_list(loss):
+    X, y = binary()
+    expected = RankSVC(loss=loss, **SETTINGS).fit(X, y)
+    for qid in (None, np.zeros(y.size), ["a"] * y.size):
+        model = SVMRanker(loss=loss, **SETTINGS).fit(X, y, qid=qid)
+        assert model.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+        np.testing.assert_allclose(model.coef_, expected.coef_[0], atol=1e-6)
+        assert (model.n_queries_, model.n_unusable_queries_) == (1, 0)
+        assert model.score(X, y) == pytest.approx(expected.score(X, y), abs=1e-9)
+
+
+def test_unusable_lists_do_not_count():
+    X, y, qid = graded()
+    expected = SVMRanker(**SETTINGS).fit(X, y, qid=qid)
+    more = np.random.default_rng(1).normal(size=(9, 3))
+    labels = np.repeat([0, 1, 2], 3)
+    model = SVMRanker(**SETTINGS).fit(
+        np.concatenate([more, X]), np.concatenate([labels, y]), qid=[*np.repeat(["x", "y", "z"], 3), *qid]
+    )
+    assert (model.n_queries_, model.n_unusable_queries_) == (6, 3)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+
+
+def test_weights_by_row_and_by_query():
+    X, y, qid = graded()
+    by_query = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 4.0, 5: 1.0}
+    by_row = np.array([by_query[q] for q in qid.tolist()])
+    models = [
+        SVMRanker(**SETTINGS).fit(X, y, qid=qid, query_weight=by_query),
+        SVMRanker(**SETTINGS).fit(X, y, qid=qid, query_weight=by_row),
+        SVMRanker(**SETTINGS).fit(X, y, qid=qid, query_weight=(10 * by_row).tolist()),
+        # Queries that the mapping leaves out weigh 1.
+        SVMRanker(**SETTINGS).fit(X, y, qid=qid, query_weight={1: 2.0, 2: 0.5, 4: 4.0}),
+    ]
+    for model in models[1:]:
+        assert model.objective_ == pytest.approx(models[0].objective_, rel=1e-8)
+        np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-6)
+    assert not np.allclose(models[0].coef_, SVMRanker(**SETTINGS).fit(X, y, qid=qid).coef_)
+
+
+@pytest.mark.parametrize("solver", ["bundle", "frank-wolfe"])
+def test_weight_zero_leaves_a_query_out(solver):
+    X, y, qid = graded()
+    kept = qid != 2
+    options = {"C": 1.0, "solver": solver, "random_state": 0}
+    model = SVMRanker(**options).fit(X, y, qid=qid, query_weight={2: 0.0})
+    expected = SVMRanker(**options).fit(X[kept], y[kept], qid=qid[kept])
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+    assert (model.n_queries_, model.n_unusable_queries_) == (5, 0)
+
+
+def test_weights_of_copies():
+    """A query of weight 2 is a query that is there twice."""
+    X, y, qid = graded()
+    again = qid == 3
+    expected = SVMRanker(**SETTINGS).fit(
+        np.concatenate([X, X[again]]), np.concatenate([y, y[again]]), qid=[*qid, *["copy"] * again.sum()]
+    )
+    model = SVMRanker(**SETTINGS).fit(X, y, qid=qid, query_weight={3: 2.0})
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+
+
+def test_score_is_the_mean_over_queries():
+    X, y, qid = graded()
+    model = SVMRanker(gains="linear").fit(X, y, qid=qid)
+    assert model.score(X, y, qid=qid) == metrics.ndcg(y, model.predict(X), qid=qid, gains="linear")
+    assert model.score(X, y, qid=qid) != pytest.approx(model.score(X, y))
+    np.testing.assert_allclose(model.predict(X), X @ model.coef_, rtol=1e-12)
+
+
+def test_score_leaves_out_queries_without_relevant_samples():
+    X, y, qid = graded()
+    model = SVMRanker().fit(X, y, qid=qid)
+    blank = np.where(qid == 1, 0, y)
+    assert model.score(X, blank, qid=qid) == pytest.approx(model.score(X[qid != 1], y[qid != 1], qid=qid[qid != 1]))
+    assert np.isnan(model.score(X, np.zeros_like(y), qid=qid))
+    assert np.isnan(SVMRanker(loss="rbp").fit(X, y > 0, qid=qid).score(X, np.zeros_like(y), qid=qid))
+
+
+def test_cross_validation_takes_any_hashable():
+    X, y, qid = graded()
+    models = [
+        SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0).fit(X, y, qid=names, query_weight=weight)
+        for names, weight in ((qid, None), (named("tuples", qid), np.ones(y.size)), (named("mixed", qid), {}))
+    ]
+    for model in models[1:]:
+        np.testing.assert_allclose(model.scores_, models[0].scores_, atol=1e-9)
