@@ -193,6 +193,10 @@ class DCG(RankingLoss):
         discount = self.table(n_positives + n_negatives + 1)
         return float((discount[i + j] - discount[i + j - 1]) / discount[1 : n_positives + 1].sum())
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The table may be as long as the longest list: a copy builds its own when it needs one.
+        return {**self.__dict__, "_table": _NO_TABLE, "_convex_up_to": 2}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.discount!r})"
 

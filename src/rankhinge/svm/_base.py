@@ -140,5 +140,5 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 f"{worst:.3g} > tol = {self.tol:g}: the objective may be that much above its minimum. "
                 "Increase max_iter or tol, or scale the features",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
             )

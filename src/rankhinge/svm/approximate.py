@@ -116,27 +116,37 @@ class ApproximateRankSVC(RankSVC):
         features = feature_map(X)
         chosen = np.flatnonzero(usable)
         known = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
-        binary, n_passes = self._binary_svm(features, targets, chosen, C)
-        margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
-        signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
-        problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
-        objective = RankingObjective(features, problems, get_loss(self.loss))
         self._finish_with = (features, targets, usable)
         try:
+            binary, n_passes = self._binary_svm(features, targets, chosen, C)
+            margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
+            signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
+            self._describe(binary, signs, known, usable)
+            problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
+            objective = RankingObjective(features, problems, get_loss(self.loss))
             # w₀ satisfies all constraints: the search begins with a feasible point.
             result = self._solve(objective, C, start=binary, constraints=EasySamples(features, signs))
             self._store(result)
         finally:
             del self._finish_with
         self.n_passes_ += n_passes + 1
+        self._warn_if_not_converged(result)
+
+    def _describe(
+        self,
+        binary: NDArray[np.float64],
+        signs: NDArray[np.int8],
+        known: NDArray[np.bool_],
+        usable: NDArray[np.bool_],
+    ) -> None:
+        """Fitted attributes of the first stage."""
+        self.binary_coef_ = np.zeros((usable.size, binary.shape[0]))
+        self.binary_coef_[usable] = binary.T
         n_easy, n_difficult = np.zeros((2, usable.size), np.int64)
         n_easy[usable] = np.count_nonzero(signs, axis=1)
-        n_difficult[usable] = known[chosen].sum(axis=1) - n_easy[usable]
+        n_difficult[usable] = known[usable].sum(axis=1) - n_easy[usable]
         self.n_easy_ = int(n_easy[0]) if n_easy.size == 1 else n_easy
         self.n_difficult_ = int(n_difficult[0]) if n_easy.size == 1 else n_difficult
-        self.binary_coef_ = np.zeros_like(self.coef_)
-        self.binary_coef_[usable] = binary.T
-        self._warn_if_not_converged(result)
 
     def _binary_svm(
         self, features: FeatureMap, targets: Targets, chosen: NDArray[np.int64], C: NDArray[np.float64]
@@ -145,7 +155,13 @@ class ApproximateRankSVC(RankSVC):
         lists = targets.lists()
         objective = RankingObjective(features, [lists[k] for k in chosen], get_loss("zero-one"))
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
-        result = make_solver("bundle", objective, C, **options).run()
+        solver = make_solver("bundle", objective, C, **options)
+        try:
+            result = solver.run()
+        except KeyboardInterrupt:
+            # The binary SVM as far as it has come: a model all the same.
+            self._store(solver.result(status="interrupted"))
+            raise
         return result.coef, int(np.ceil(result.n_passes))
 
     def _easy(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from rankhinge.features import feature_map
@@ -123,6 +125,13 @@ def rank_svm_path(
         problems = [ranking_lists(y, qid, loss, gains, level_weights, None)]
     objective = RankingObjective(feature_map(X), problems, loss)
     results = list(walk_path(objective, Cs, tol=tol, max_iter=max_iter))
+    for C, result in zip(Cs, results, strict=True):
+        if np.max(result.gap) > tol:
+            warnings.warn(
+                f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
     return RankPath(
         Cs,
         np.stack([result.coef.T for result in results]),

@@ -1,0 +1,93 @@
+"""Ranking of the difficult samples, with the easy ones kept by constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rankhinge import ApproximateRankSVC, RankSVC, structured_hinge
+from tests.svm.helpers import LOSSES, all_planes, binary, multiclass, multilabel
+
+
+def easy_of(model, X, y, k=0):
+    """Which samples stay easy, from w₀ and the definition."""
+    sign = np.where(y, 1, -1)
+    margins = sign * (X @ model.binary_coef_[k])
+    easy = np.zeros(y.size, bool)
+    for label in (1, -1):
+        mine = np.flatnonzero((sign == label) & (margins >= 1))
+        kept = mine[np.argsort(-margins[mine], kind="stable")][: round(model.keep_easy * mine.size)]
+        easy[kept[:-1] if kept.size == np.sum(sign == label) else kept] = True
+    return easy
+
+
+@pytest.mark.parametrize("keep_easy", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_certificate_and_constraints(keep_easy, C):
+    X, y = binary()
+    model = ApproximateRankSVC(C=C, keep_easy=keep_easy).fit(X, y)
+    easy = easy_of(model, X, y)
+    w = model.coef_[0]
+    assert (model.n_easy_, model.n_difficult_) == (easy.sum(), 60 - easy.sum())
+    assert np.all((np.where(y, 1, -1) * (X @ w))[easy] >= 1 - 1e-5)
+    hinge = structured_hinge(X[~easy] @ w, y[~easy] == 1)
+    assert model.objective_ == pytest.approx(0.5 * w @ w + C * hinge, rel=1e-9)
+    assert model.gap_ <= 1e-3
+    assert model.status_ == "converged"
+
+
+def test_without_easy_samples_it_is_the_whole_problem():
+    X, y = binary()
+    model = ApproximateRankSVC(C=50.0, keep_easy=0.0).fit(X, y)
+    assert model.n_easy_ == 0
+    assert model.objective_ == pytest.approx(RankSVC(C=50.0).fit(X, y).objective_, rel=2e-3)
+
+
+def test_known_optimum():
+    """The minimum over all rankings of the difficult samples and all constraints, by another solver."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(12, 2))
+    y = np.arange(12) < 5
+    X[y] += 1.2
+    X[~y] -= 1.2
+    X[0], X[6] = [-0.3, 0.2], [0.4, -0.1]
+    C = 200.0
+    model = ApproximateRankSVC(C=C, keep_easy=0.8, tol=1e-8).fit(X, y)
+    easy = easy_of(model, X, y)
+    assert 0 < easy.sum() < 12
+    offsets, slopes = all_planes(X[~easy], y[~easy], LOSSES["ap"])
+    lines = np.column_stack([-slopes, np.ones(offsets.size)])
+    margins = np.column_stack([np.where(y, 1, -1)[easy, None] * X[easy], np.zeros(easy.sum())])
+    found = minimize(
+        lambda z: 0.5 * z[:2] @ z[:2] + C * z[2],
+        np.append(model.binary_coef_[0], 10.0),
+        jac=lambda z: np.append(z[:2], C),
+        constraints=[
+            {"type": "ineq", "fun": lambda z: lines @ z - offsets, "jac": lambda z: lines},
+            {"type": "ineq", "fun": lambda z: margins @ z - 1, "jac": lambda z: margins},
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert found.success
+    # The constraints hold within 1e-6, so the objective may lie a little below.
+    assert model.objective_ == pytest.approx(found.fun, rel=1e-5)
+
+
+@pytest.mark.parametrize("data", [multiclass, multilabel])
+def test_many_problems(data):
+    X, y = data()
+    model = ApproximateRankSVC(C=100.0).fit(X, y)
+    assert model.n_easy_.shape == model.n_difficult_.shape == (3,)
+    assert (model.gap_ <= 1e-3).all()
+    for k in range(3):
+        easy = easy_of(model, X, (y == k) if y.ndim == 1 else y[:, k] == 1, k)
+        assert model.n_easy_[k] == easy.sum()
+
+
+def test_masked_samples_are_neither_easy_nor_difficult():
+    X, Y = multilabel()
+    mask = np.random.default_rng(0).random(Y.shape) < 0.8
+    model = ApproximateRankSVC(C=100.0).fit(X, Y, mask=mask)
+    np.testing.assert_array_equal(model.n_easy_ + model.n_difficult_, mask.sum(axis=0))

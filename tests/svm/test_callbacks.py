@@ -1,0 +1,69 @@
+"""scikit-learn's callbacks: told of every iteration, and obeyed when they want to stop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from rankhinge import RankSVC, SVMRanker
+from rankhinge.objective import RankingObjective
+from tests.svm.helpers import binary
+
+pytest.importorskip("sklearn.callback")
+
+pytestmark = pytest.mark.sklearn_compat
+
+
+class Recorder:
+    """Writes down what it is told; wants to stop after some iterations."""
+
+    def __init__(self, stop_after=None):
+        self.events, self.stop_after = [], stop_after
+
+    def setup(self, estimator, context):
+        self.events.append(("setup", context.task_name))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context):
+        self.events.append(("end", context.task_name))
+        return self.events.count(("end", "iteration")) == self.stop_after
+
+    def teardown(self, estimator, context):
+        self.events.append(("teardown", context.task_name))
+
+
+@pytest.mark.parametrize("estimator", [RankSVC(C=100.0), SVMRanker(loss="ap", C=100.0)])
+def test_every_iteration_is_told(estimator):
+    X, y = binary()
+    recorder = Recorder()
+    model = clone(estimator).set_callbacks(recorder).fit(X, y)
+    iterations = [("begin", "iteration"), ("end", "iteration")] * model.n_iter_
+    assert recorder.events == [("setup", "fit"), ("begin", "fit"), *iterations, ("end", "fit"), ("teardown", "fit")]
+    np.testing.assert_array_equal(model.coef_, clone(estimator).fit(X, y).coef_)
+
+
+def test_stop():
+    X, y = binary()
+    recorder = Recorder(stop_after=2)
+    with pytest.warns(ConvergenceWarning, match="after 2 iterations"):
+        model = RankSVC(C=1e4, tol=1e-8).set_callbacks(recorder).fit(X, y)
+    assert (model.n_iter_, model.status_) == (2, "stopped")
+    assert recorder.events[-1] == ("teardown", "fit")
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_teardown_after_an_interrupt(monkeypatch):
+    X, y = binary()
+    recorder = Recorder()
+    model = RankSVC(C=1e4).set_callbacks(recorder)
+    with monkeypatch.context() as patch:
+        patch.setattr(RankingObjective, "adjoint", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    assert recorder.events[-1] == ("teardown", "fit")
+    assert model.status_ == "interrupted"
+    assert model.fit(X, y).status_ == "converged"

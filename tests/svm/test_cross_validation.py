@@ -1,0 +1,119 @@
+"""C from a grid, by folds that are drawn from a seed and keep queries together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, PredefinedSplit
+
+from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
+from tests.svm.helpers import binary, graded, multiclass, multilabel
+
+CS = [0.1, 10.0, 1000.0]
+
+
+def test_scores_are_those_of_separate_fits():
+    X, y = binary(noise=2.0)
+    folds = PredefinedSplit(np.arange(60) % 3)
+    # At a tight tolerance both are at the optimum, and rank alike.
+    model = RankSVCCV(Cs=CS, cv=folds, tol=1e-9).fit(X, y)
+    expected = [
+        [RankSVC(C=C, tol=1e-9).fit(X[train], y[train]).score(X[test], y[test]) for train, test in folds.split()]
+        for C in CS
+    ]
+    np.testing.assert_allclose(model.scores_, expected, atol=1e-9)
+    best = int(np.argmax(np.mean(expected, axis=1)))
+    assert CS[best] == model.C_
+    final = RankSVC(C=model.C_, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(model.coef_, final.coef_, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, final.intercept_, atol=1e-9)
+
+
+def test_ranker_scores_are_those_of_separate_fits():
+    X, y, qid = graded(n_queries=9)
+    model = SVMRankerCV(Cs=CS, cv=3, tol=1e-9, random_state=5).fit(X, y, qid=qid)
+    # Queries are numbered by their first appearance.
+    codes = np.array([list(dict.fromkeys(qid.tolist())).index(q) for q in qid.tolist()])
+    fold_of_query = model._unit_folds(codes)
+    for place, C in enumerate(CS):
+        for fold in range(3):
+            test = fold_of_query[codes] == fold
+            assert not set(qid[test]) & set(qid[~test])
+            fitted = SVMRanker(C=C, tol=1e-9).fit(X[~test], y[~test], qid=qid[~test])
+            assert model.scores_[place, fold] == pytest.approx(fitted.score(X[test], y[test], qid=qid[test]), abs=1e-9)
+    assert model.C_ in CS
+    assert model.gap_ <= 1e-9
+
+
+@pytest.mark.parametrize("estimator", [RankSVCCV, SVMRankerCV])
+def test_deterministic_for_a_seed(estimator):
+    X, y = binary(noise=2.0)
+    options = {"loss": "ap", "Cs": CS, "cv": 3}
+    models = [estimator(random_state=seed, **options).fit(X, y) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    assert not np.array_equal(models[0].scores_, models[2].scores_)
+
+
+@pytest.mark.parametrize("data", [multiclass, multilabel])
+def test_each_problem_has_its_own_C(data):
+    X, y = data()
+    model = RankSVCCV(Cs=CS, cv=2, random_state=0).fit(X, y)
+    assert model.C_.shape == (3,)
+    assert set(model.C_) <= set(CS)
+    assert model.scores_.shape == (3, 3, 2)
+    best = np.array(CS)[np.argmax(model.scores_.mean(axis=2), axis=1)]
+    np.testing.assert_array_equal(model.C_, best)
+    np.testing.assert_allclose(model.objective_, RankSVC(C=model.C_).fit(X, y).objective_, rtol=2e-3)
+
+
+def test_number_of_values():
+    X, y = binary()
+    model = RankSVCCV(Cs=3, cv=2, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.Cs_, [1e-1, 1e2, 1e5])
+    assert np.all(np.diff(RankSVCCV(Cs=[10.0, 1.0], cv=2).fit(X, y).Cs_) > 0)
+
+
+def test_groups_stay_together():
+    X, y = binary()
+    groups = np.arange(60) // 10
+    folds = [(train, test) for train, test in GroupKFold(3).split(X, y, groups)]
+    by_splitter = RankSVCCV(Cs=CS, cv=GroupKFold(3)).fit(X, y, groups=groups)
+    by_folds = RankSVCCV(Cs=CS, cv=folds).fit(X, y)
+    np.testing.assert_array_equal(by_splitter.scores_, by_folds.scores_)
+
+
+def test_sorted_labels_are_shuffled():
+    """A file sorted by class: folds cut in order would have one class only."""
+    X, Y = multilabel(n=60, n_labels=2)
+    order = np.argsort(Y[:, 0], kind="stable")
+    model = RankSVCCV(Cs=[1.0], cv=5, random_state=0).fit(X[order], Y[order])
+    assert np.isfinite(model.scores_).all()
+
+
+def test_mask():
+    X, Y = multilabel()
+    mask = np.random.default_rng(0).random(Y.shape) < 0.8
+    models = [
+        RankSVCCV(Cs=CS, cv=2, random_state=0).fit(X, labels, mask=mask) for labels in (Y, np.where(mask, Y, 1 - Y))
+    ]
+    np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_weights_of_levels_that_a_fold_lacks():
+    """The only list with the highest grade is in one test part: the other parts still have their weights."""
+    X, y, qid = graded(n_queries=4, n_grades=3)
+    y = np.where((y == 2) & (qid > 0), 1, y)
+    model = SVMRankerCV(loss="ap", level_weights=[1.0, 5.0], Cs=[1.0], cv=4, random_state=0).fit(X, y, qid=qid)
+    assert np.isfinite(model.scores_).all()
+
+
+def test_query_weight_is_cut_with_the_rows():
+    X, y, qid = graded()
+    by_row, by_query = (
+        SVMRankerCV(Cs=CS, cv=3, random_state=0).fit(X, y, qid=qid, query_weight=weight)
+        for weight in (1.0 + qid, {q: 1.0 + q for q in range(6)})
+    )
+    np.testing.assert_allclose(by_row.scores_, by_query.scores_, atol=1e-12)
+    np.testing.assert_allclose(by_row.coef_, by_query.coef_, atol=1e-12)

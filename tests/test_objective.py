@@ -1,0 +1,227 @@
+"""The objective: handles, lists, and the decomposition of graded labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankhinge import metrics, structured_hinge
+from rankhinge.features import feature_map
+from rankhinge.losses import DCG, get_loss
+from rankhinge.objective import RankingObjective, graded_lists, one_list
+
+NDCG = get_loss("ndcg")
+
+
+def ndcg_of(relevance, scores, gains="linear"):
+    return metrics.ndcg(relevance, scores, gains=gains)
+
+
+@st.composite
+def graded_list(draw):
+    """Labels with at least two values, ascending gains from 0, and a ranking without ties."""
+    labels = np.array(draw(st.lists(st.integers(0, 4), min_size=2, max_size=9).filter(lambda y: len(set(y)) > 1)))
+    steps = draw(st.lists(st.floats(0.01, 10), min_size=4, max_size=4))
+    gains = np.concatenate([[0.0], np.cumsum(steps)])
+    scores = np.array(draw(st.permutations(range(labels.size))), dtype=float)
+    return labels, gains, scores
+
+
+@given(graded_list())
+@settings(max_examples=200)
+def test_graded_loss_is_the_weighted_loss_of_its_levels(case):
+    """``Σ ω = 1`` and ``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R."""
+    labels, gains, scores = case
+    lists = graded_lists(labels, np.zeros(labels.size, np.int64), NDCG, gains)
+    levels = [(level.relevant, level.weights[0]) for level in lists.levels]
+    # Levels that all samples reach are left out: their loss is 0. Their weight is the rest.
+    rest = 1 - sum(weight for _, weight in levels)
+    assert rest >= -1e-12
+    if labels.min() == 0:
+        assert rest == pytest.approx(0, abs=1e-12)
+    assert all(weight > 0 for _, weight in levels)
+    ordered = scores[lists.index]
+    decomposed = sum(weight * (1 - ndcg_of(relevant.astype(int), ordered)) for relevant, weight in levels)
+    assert 1 - ndcg_of(labels, scores, gains) == pytest.approx(decomposed, abs=1e-12)
+
+
+@given(graded_list())
+@settings(max_examples=100)
+def test_hinge_bounds_the_graded_loss(case):
+    labels, gains, scores = case
+    lists = graded_lists(labels, np.zeros(labels.size, np.int64), NDCG, gains)
+    for scale in (0.0, 0.01, 1.0):
+        s = scale * scores
+        objective = RankingObjective(feature_map(s[:, None]), [lists], NDCG)
+        value = objective.evaluate(objective.score(np.ones((1, 1)), np.array([0]))).value[0]
+        assert value >= 1 - metrics.ndcg(labels, s, gains=gains, ties="worst") - 1e-12
+
+
+def test_weights_follow_the_discount_of_the_loss():
+    """Any loss of the DCG family: ``ω_ℓ ∝ (γ_ℓ - γ_{ℓ-1}) Σ_{i ≤ P_ℓ} D(i)``."""
+    labels, gains = np.array([2, 0, 1, 0, 2]), np.array([0.0, 1.0, 4.0])
+    loss = DCG(lambda ranks: 1.0 / ranks)
+    lists = graded_lists(labels, np.zeros(5, np.int64), loss, gains)
+    raw = np.array([1.0 * (1 + 1 / 2 + 1 / 3), 3.0 * (1 + 1 / 2)])
+    np.testing.assert_allclose([level.weights[0] for level in lists.levels], raw / raw.sum(), rtol=1e-12)
+
+
+def test_given_weights_are_shared_among_the_levels_that_a_list_reaches():
+    labels, codes = np.array([0, 1, 2, 0, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
+    lists = graded_lists(labels, codes, get_loss("ap"), np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0]))
+    np.testing.assert_allclose([level.weights for level in lists.levels], [[0.125, 0.5], [0.375, 0.0]])
+
+
+def test_lists_are_gathered_from_rows_in_any_order():
+    labels = np.array([1, 0, 0, 1, 1, 0, 1])
+    codes = np.array([2, 0, 2, 0, 1, 3, 1])
+    lists = graded_lists(labels, codes, NDCG, np.array([0.0, 1.0]))
+    assert lists.n_lists == 2
+    assert lists.n_unusable == 2
+    assert lists.offsets.tolist() == [0, 2, 4]
+    assert lists.index.tolist() == [1, 3, 0, 2]
+    assert lists.levels[0].relevant.tolist() == [False, True, True, False]
+    np.testing.assert_allclose(lists.weights, [0.5, 0.5])
+
+
+def test_list_weights_sum_to_one_and_zeros_are_left_out():
+    labels, codes = np.array([0, 1] * 3 + [1, 1]), np.repeat([0, 1, 2, 3], 2)
+    lists = graded_lists(labels, codes, NDCG, np.array([0.0, 1.0]), list_weights=np.array([3.0, 0.0, 1.0, 9.0]))
+    np.testing.assert_allclose(lists.weights, [0.75, 0.25])
+    assert (lists.n_lists, lists.n_unusable) == (2, 1)
+    np.testing.assert_allclose(lists.levels[0].weights, [0.75, 0.25])
+
+
+def test_nothing_usable():
+    for labels in (np.zeros(4, int), np.ones(4, int)):
+        lists = graded_lists(labels, np.array([0, 0, 1, 1]), NDCG, np.array([0.0, 1.0])[: labels.max() + 1])
+        assert (lists.n_lists, lists.n_unusable, lists.levels) == (0, 2, ())
+
+
+def problem(loss="ndcg", seed=0):
+    """Three problems over the same features: two of several graded lists, and one masked list."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 3))
+    codes = rng.permutation(np.repeat([0, 1, 2], 8))
+    gains = np.array([0.0, 1.0, 3.0])
+    grades = [rng.permutation(np.arange(24) % 3) for _ in range(2)]
+    many = [graded_lists(y, codes, get_loss(loss), gains) for y in grades]
+    mask = rng.random(24) < 0.7
+    relevant = rng.permutation(np.arange(24) < 9)
+    objective = RankingObjective(feature_map(X), [*many, one_list(relevant, mask)], get_loss(loss))
+    return X, objective, (codes, grades, relevant, mask)
+
+
+def hinge_by_hand(objective, k, scores, data, loss):
+    codes, grades, relevant, mask = data
+    if k == 2:
+        return structured_hinge(scores[mask], relevant[mask], loss)
+    lists = objective.problems[k]
+    total = 0.0
+    for place, level in enumerate(lists.levels, 1):
+        for q, weight in enumerate(level.weights):
+            mine = codes == q
+            reached = grades[k][mine] >= place
+            if reached.any() and not reached.all():
+                total += weight * structured_hinge(scores[mine], reached, loss)
+    return total
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ap"])
+def test_evaluate(loss):
+    X, objective, data = problem(loss)
+    W = np.random.default_rng(1).normal(size=(3, 3))
+    scores = objective.score(W, np.arange(3))
+    found = objective.evaluate(scores)
+    for k in range(3):
+        assert found.value[k] == pytest.approx(hinge_by_hand(objective, k, X @ W[:, k], data, loss), rel=1e-12)
+        # value = loss + Σ u s
+        dot = found.coefficients.values[k] @ scores.values[k]
+        assert found.value[k] == pytest.approx(found.loss[k] + dot, rel=1e-12)
+    # Samples under the mask have no part.
+    np.testing.assert_array_equal(found.coefficients.values[2][~data[3]], 0.0)
+    without = objective.evaluate(scores, coefficients=False)
+    np.testing.assert_array_equal(without.value, found.value)
+    assert without.coefficients is None
+
+
+def test_planes_support_the_hinge():
+    """``J(v) ≥ Δ + (Xᵀu) · v`` for every v, with equality where the plane was cut."""
+    _, objective, _ = problem()
+    rng = np.random.default_rng(2)
+    W = rng.normal(size=(3, 3))
+    cut = objective.evaluate(objective.score(W, np.arange(3)))
+    slopes = objective.adjoint(cut.coefficients)
+    np.testing.assert_allclose(cut.loss + np.sum(slopes * W, axis=0), cut.value, rtol=1e-12)
+    for _ in range(30):
+        V = rng.normal(size=(3, 3)) * rng.exponential()
+        value = objective.evaluate(objective.score(V, np.arange(3)), coefficients=False).value
+        assert np.all(value >= cut.loss + np.sum(slopes * V, axis=0) - 1e-12)
+
+
+def test_problems_in_any_order_and_repeated():
+    _, objective, _ = problem()
+    W = np.random.default_rng(3).normal(size=(3, 3))
+    one_by_one = [objective.evaluate(objective.score(W[:, [k]], np.array([k]))).value[0] for k in range(3)]
+    places = np.array([2, 0, 2, 1])
+    found = objective.evaluate(objective.score(W[:, places], places))
+    np.testing.assert_allclose(found.value, np.array(one_by_one)[places], rtol=1e-12)
+
+
+def test_handles():
+    """Everything that a solver does with handles, against the same with arrays."""
+    X, objective, _ = problem()
+    rng = np.random.default_rng(4)
+    problems = np.array([0, 2])
+    W = rng.normal(size=(3, 4))
+    span = objective.score(W, np.repeat(problems, 2))
+    weights = rng.normal(size=(2, 2, 3))
+    mixed = objective.mix(span, weights)
+    directions = [W[:, :2] @ weights[0], W[:, 2:] @ weights[1]]
+    np.testing.assert_allclose(mixed.values, (X @ np.hstack(directions)).T, rtol=1e-10, atol=1e-12)
+    assert mixed.problems.tolist() == [0, 0, 0, 2, 2, 2]
+    single = objective.mix(span, weights[:, :, :1])
+    np.testing.assert_allclose(single.values, mixed.values[[0, 3]], rtol=1e-12)
+
+    wider = objective.join_spans(span, mixed, 2)
+    assert wider.problems.tolist() == [0] * 5 + [2] * 5
+    np.testing.assert_array_equal(wider.values[:5], np.vstack([span.values[:2], mixed.values[:3]]))
+
+    u = objective.evaluate(single).coefficients
+    dots = [[u.values[c] @ span.values[2 * c + t] for t in range(2)] for c in range(2)]
+    np.testing.assert_allclose(objective.dots(u, span), dots, rtol=1e-12)
+    np.testing.assert_allclose(objective.adjoint(u), X.T @ u.values.T, rtol=1e-12)
+    joined = objective.join([u, objective.select(u, np.array([1]))])
+    assert joined.problems.tolist() == [0, 2, 2]
+    np.testing.assert_array_equal(objective.zeros(problems).values, 0.0)
+
+    parts = objective.split(u, 3, rng)
+    assert parts.problems.tolist() == [0] * 6 + [2] * 6
+    np.testing.assert_allclose(parts.values.reshape(2, 6, -1).sum(axis=1), u.values)
+    assert np.count_nonzero(parts.values) == np.count_nonzero(u.values)
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ap"])
+def test_blocks_add_up(loss):
+    """``J = Σ π_q J_q``: the planes of the lists, weighted, are the plane of the problem."""
+    _, objective, _ = problem(loss)
+    w = np.random.default_rng(5).normal(size=3)
+    whole = objective.evaluate(objective.score(np.tile(w[:, None], 3), np.arange(3)))
+    slopes = objective.adjoint(whole.coefficients)
+    for k in range(3):
+        weights = objective.block_weights(k)
+        assert weights.sum() == pytest.approx(1.0)
+        planes = [objective.block_plane(w, k, block) for block in range(objective.n_blocks(k))]
+        value = sum(weight * (b + g @ w) for weight, (b, g) in zip(weights, planes))
+        assert value == pytest.approx(whole.value[k], rel=1e-12)
+        np.testing.assert_allclose(sum(weight * g for weight, (_, g) in zip(weights, planes)), slopes[:, k], atol=1e-12)
+
+
+def test_one_list_with_a_full_mask_needs_no_index():
+    relevant = np.array([True, False, True])
+    assert one_list(relevant, np.ones(3, bool)).index is None
+    masked = one_list(relevant, np.array([True, True, False]))
+    assert masked.index.tolist() == [0, 1]
+    assert masked.levels[0].relevant.tolist() == [True, False]
