@@ -135,11 +135,12 @@ class DCG(RankingLoss):
     def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
         self.discount = discount
         self._table = _NO_TABLE
-        self._convex_up_to = 2
+        self._convex_up_to = 1
 
     def table(self, length: int) -> NDArray[np.float64]:
         """``D(0) = 0, D(1), …``: at least `length` entries, kept for the next call."""
-        if self._table.size < length:
+        table = self._table
+        if table.size < length:
             # An eighth more than asked for: lists that grow a little do not build it anew each time.
             size = max(64, length + length // 8) if callable(self.discount) else length
             table = np.zeros(size)
@@ -147,12 +148,15 @@ class DCG(RankingLoss):
                 stop = min(start + _BLOCK, size)
                 table[start:stop] = self._discounts(start, stop)
             self._table = table
-        return self._table
+        # Not the attribute: another thread may have stored a shorter table in the meantime.
+        return table
 
     def _discounts(self, start: int, stop: int) -> NDArray[np.float64]:
         """``D(start), …, D(stop - 1)``, checked; by blocks, because a table may be as long as a list."""
         if callable(self.discount):
             values = np.asarray(self.discount(np.arange(start, stop)), dtype=np.float64)
+            if values.shape != (stop - start,):
+                raise ValueError(f"the discount of {stop - start} ranks has shape {values.shape}")
         else:
             given = np.asarray(self.discount, dtype=np.float64)
             if given.ndim != 1 or given.size < stop - 1:
@@ -185,7 +189,7 @@ class DCG(RankingLoss):
             wrong = np.flatnonzero((here - before > rounding) | bent)
             if wrong.size:
                 rank = start + int(wrong[0])
-                report = check_suitable(self, min(rank, 8), rank)
+                report = check_suitable(self, 1, rank - 1)
                 raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {report.reason}")
         self._convex_up_to = n_samples
 

@@ -77,9 +77,9 @@ def most_violating_ranking(
     >>> from rankhinge import most_violating_ranking
     >>> ranking = most_violating_ranking([2.0, 1.5, 1.0, 0.5], [True, False, True, False])
     >>> round(ranking.value, 4), round(ranking.loss, 4)
-    (0.5833, 0.5833)
+    (0.4167, 0.1667)
     >>> ranking.order
-    array([1, 3, 0, 2])
+    array([0, 1, 2, 3])
     """
     loss = get_loss(loss)
     scores = check_scores(scores)
@@ -214,6 +214,9 @@ def _infer_one(
     """One long list of a batch, with all threads on it."""
     part = slice(int(bounds[q]), int(bounds[q + 1]))
     if not relevant[part].any() or relevant[part].all():
+        place = first_bad(scores[part])
+        if place >= 0:
+            raise ValueError(describe_bad_score(scores, part.start + place))
         return
     try:
         coefficients, outcome, _ = infer_long(scores[part], relevant[part], compiled)
@@ -291,6 +294,9 @@ def _zero_one_lists(
 ) -> MostViolatingRankings:
     for q in np.flatnonzero(np.diff(bounds)):
         part = slice(int(bounds[q]), int(bounds[q + 1]))
+        place = first_bad(scores[part])
+        if place >= 0:
+            raise ValueError(describe_bad_score(scores, part.start + place))
         one = most_violating_ranking(scores[part], relevant[part], "zero-one")
         batch.values[q], batch.losses[q], batch.usable[q] = one.value, one.loss, True
         batch.coefficients[part] = one.coefficients

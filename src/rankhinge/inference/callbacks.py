@@ -58,6 +58,8 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
         if not hasattr(loss, "_compiled"):
             loss._compiled = _pack(_custom_callbacks(loss))  # type: ignore[attr-defined]
         return loss._compiled[1]  # type: ignore[attr-defined]
+    if loss.family not in _FAMILIES:
+        raise TypeError(f"{loss!r} has no compiled step: use CustomLoss for a step of your own")
     return _family(loss.family)[1]
 
 
@@ -78,12 +80,12 @@ def _ap_callbacks() -> tuple[Any, ...]:
     @cfunc(_BEST_RANK, cache=True)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, low
-        for i in range(low, high):
+        value, best_value, best = 0.0, 0.0, high
+        for i in range(high - 1, low - 1, -1):
             place = float(i + j)
-            value += (p[i - 1] - score) - half_scale * i / (place * (place - 1.0))
-            if value >= best_value:
-                best_value, best = value, i + 1
+            value -= (p[i - 1] - score) - half_scale * i / (place * (place - 1.0))
+            if value > best_value:
+                best_value, best = value, i
         return best
 
     @cfunc(_LOSS, cache=True)
@@ -110,11 +112,11 @@ def _discount_callbacks() -> tuple[Any, ...]:
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
-        value, best_value, best = 0.0, 0.0, low
-        for i in range(low, high):
-            value += (p[i - 1] - score) + half_scale * (discount[i + j] - discount[i + j - 1])
-            if value >= best_value:
-                best_value, best = value, i + 1
+        value, best_value, best = 0.0, 0.0, high
+        for i in range(high - 1, low - 1, -1):
+            value -= (p[i - 1] - score) + half_scale * (discount[i + j] - discount[i + j - 1])
+            if value > best_value:
+                best_value, best = value, i
         return best
 
     @cfunc(_LOSS, cache=True)
@@ -142,14 +144,14 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
     @cfunc(_BEST_RANK, cache=True)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, low
+        value, best_value, best = 0.0, 0.0, high
         first_step = -half_scale / (float(j) * (j + 1.0))
-        for i in range(low, high):
-            value += p[i - 1] - score
+        for i in range(high - 1, low - 1, -1):
+            value -= p[i - 1] - score
             if i == 1:
-                value += first_step
-            if value >= best_value:
-                best_value, best = value, i + 1
+                value -= first_step
+            if value > best_value:
+                best_value, best = value, i
         return best
 
     @cfunc(_LOSS, cache=True)
@@ -164,11 +166,11 @@ def _auc_callbacks() -> tuple[Any, ...]:
     @cfunc(_BEST_RANK, cache=True)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, low
-        for i in range(low, high):
-            value += (p[i - 1] - score) - 0.5
-            if value >= best_value:
-                best_value, best = value, i + 1
+        value, best_value, best = 0.0, 0.0, high
+        for i in range(high - 1, low - 1, -1):
+            value -= (p[i - 1] - score) - 0.5
+            if value > best_value:
+                best_value, best = value, i
         return best
 
     @cfunc(_LOSS, cache=True)
@@ -188,11 +190,11 @@ def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
     @cfunc(_BEST_RANK)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, low
-        for i in range(low, high):
-            value += (p[i - 1] - score) + half_scale * step(j, i, n_positives, n_negatives)
-            if value >= best_value:
-                best_value, best = value, i + 1
+        value, best_value, best = 0.0, 0.0, high
+        for i in range(high - 1, low - 1, -1):
+            value -= (p[i - 1] - score) + half_scale * step(j, i, n_positives, n_negatives)
+            if value > best_value:
+                best_value, best = value, i
         return best
 
     return _pairs_half_scale(), best_rank, _custom_loss(custom, step)
@@ -206,8 +208,11 @@ def _custom_loss(custom: CustomLoss, step: Any) -> Any:
             a = carray(counts_above, n_positives)
             total = 0.0
             for i in range(n_positives):
+                # A sum for each positive, or rounding errors would grow with P N.
+                part = 0.0
                 for j in range(a[i]):
-                    total -= step(j + 1, i + 1, n_positives, n_negatives)
+                    part -= step(j + 1, i + 1, n_positives, n_negatives)
+                total += part
             return total
 
         return loss

@@ -6,6 +6,7 @@ import numpy as np
 
 from rankhinge.inference.callbacks import call_loss
 from rankhinge.inference.jit import inner, kernel
+from rankhinge.inference.query import add
 
 
 @inner
@@ -31,7 +32,7 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
     above = counts_above(rank_counts)
     loss = call_loss(query.addresses[2], above.ctypes.data, n_positives, query.n_negatives, query.table.ctypes.data)
     unit = 2.0 / n_positives / query.n_negatives
-    total = 0.0
+    total, error = 0.0, 0.0
     k = 0
     while k < n_positives:
         end, count = k, 0
@@ -39,11 +40,11 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
             count += above[end]
             end += 1
         u = -unit * (count / (end - k))
-        total += u * (positives[k] - centre) * (end - k)
+        total, error = add(total, error, u * (positives[k] - centre) * (end - k))
         for place in range(k, end):
             coefficients[positive_index[place]] = u
         k = end
-    return loss, total
+    return loss, total + error
 
 
 @kernel

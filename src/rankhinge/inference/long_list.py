@@ -28,7 +28,7 @@ from rankhinge.inference.finish import finish
 from rankhinge.inference.jit import kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, collect, count, first_bad, write
-from rankhinge.inference.query import best_rank, make_query
+from rankhinge.inference.query import best_rank, centre_of, make_query
 from rankhinge.inference.settle import START, STOP, one_group, settle, settle_buckets
 
 LONG = 1 << 17
@@ -109,10 +109,11 @@ class _LongList:
             raise BadScore(int(self.positive_index[bad]))
         sort_descending(positives, self.positive_index)
         self.query = make_query(compiled.addresses, compiled.table, positives, scores.size - positives.size)
-        self.centre = float(positives[positives.size // 2])
         self.rank_counts = np.zeros(positives.size + 2, np.int64)
         self.sample = self._draw_sample()
         self.n_steps = 0
+        highest = self.sample[0] if self.sample.size else positives[0]
+        self.centre = float(centre_of(positives, highest))
 
     def _draw_sample(self) -> NDArray[np.float64]:
         stride = self.scores.size // _SAMPLE
@@ -134,9 +135,11 @@ class _LongList:
 
     def collect(self, cut: float, coefficients: NDArray[Any]) -> float | None:
         """The first way; None if the sample was misleading, and nothing has been settled."""
-        room = int(2 * _FEW * self.scores.size / len(self.parts)) + 2 * CHUNK
-        values = [np.empty(room) for _ in self.parts]
-        index = [np.empty(room, np.int64) for _ in self.parts]
+        # Whether there is room must not depend on the number of threads. Memory that is not touched costs nothing.
+        most = int(2 * _FEW * self.scores.size)
+        rooms = [min(part.stop - part.start, most) + CHUNK for part in self.parts]
+        values = [np.empty(room) for room in rooms]
+        index = [np.empty(room, np.int64) for room in rooms]
 
         def work(n: int, part: slice) -> tuple[int, int]:
             return collect(self.scores[part], self.relevant[part], part.start, cut, values[n], index[n])
@@ -145,7 +148,7 @@ class _LongList:
         raise_if_bad(bad, self.parts)
         query = self.query
         n_above, n_ranks = sum(sizes), query.positives.size + 1
-        if min(sizes) < 0:
+        if min(sizes) < 0 or n_above > most:
             return None
         if n_above < query.n_negatives:
             self.n_steps += n_ranks - 1

@@ -12,7 +12,7 @@ from rankhinge.inference.callbacks import CompiledLoss
 from rankhinge.inference.finish import finish
 from rankhinge.inference.long_list import Outcome
 from rankhinge.inference.partition import sort_descending
-from rankhinge.inference.query import make_query
+from rankhinge.inference.query import centre_of, make_query
 from rankhinge.inference.quicksort import quicksort_ranks
 from rankhinge.inference.settle import write_sorted
 from rankhinge.inference.sorting import first_settled_last, greedy_ranks, search_ranks
@@ -76,10 +76,11 @@ def infer_by(
     positives, positive_index = find(scores, relevant, True)
     sort_descending(positives, positive_index)
     query = make_query(compiled.addresses, compiled.table, positives, scores.size - positives.size)
-    negatives = METHODS[method](query, *find(scores, relevant, False))
+    values, index = find(scores, relevant, False)
+    centre = float(centre_of(positives, values.max()))
+    negatives = METHODS[method](query, values, index)
     coefficients = np.empty_like(scores)
     rank_counts = np.zeros(positives.size + 2, np.int64)
-    centre = float(positives[positives.size // 2])
     size = negatives.values.size
     total = write_sorted(query, *negatives[:3], 0, size, centre, coefficients, rank_counts)
     loss, positive_total = finish(query, positive_index, rank_counts, centre, coefficients)

@@ -31,6 +31,21 @@ def make_query(addresses, table, positives, n_negatives):
     )
 
 
+@kernel
+def centre_of(positives, highest):
+    """A score amid those that matter: positives far above every negative do not."""
+    return min(positives[positives.size // 2], highest)
+
+
+@inner
+def add(total, error, term):
+    """One step of Neumaier's sum: the new total and the new sum of what was rounded off."""
+    larger = total + term
+    if abs(total) >= abs(term):
+        return larger, error + ((total - larger) + term)
+    return larger, error + ((term - larger) + total)
+
+
 @inner
 def best_rank(query, j, score, low, high):
     """The largest maximiser of f_j over the ranks ``low … high`` for a j-th best negative with this score."""

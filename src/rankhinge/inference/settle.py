@@ -20,7 +20,7 @@ import numpy as np
 from rankhinge.inference.buckets import bucket_of, lower_edge, make_grid
 from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import insertion_sort, median_of_three, partition
-from rankhinge.inference.query import best_rank
+from rankhinge.inference.query import add, best_rank
 
 START, STOP, J0, LOW, HIGH = 0, 1, 2, 3, 4
 _SORTED = 24
@@ -107,7 +107,7 @@ def write_sorted(query, values, index, ranks, start, stop, centre, coefficients,
     """Write u for negatives whose tied scores stand together; returns their part of ``Σ u (s - centre)``."""
     n_positives = query.positives.size
     unit = 2.0 / n_positives / query.n_negatives
-    total = 0.0
+    total, error = 0.0, 0.0
     k = start
     while k < stop:
         below = n_positives + 1 - ranks[k]
@@ -121,11 +121,11 @@ def write_sorted(query, values, index, ranks, start, stop, centre, coefficients,
             u = unit * (below / (end - k))
         else:
             u = unit * below
-        total += u * (values[k] - centre) * (end - k)
+        total, error = add(total, error, u * (values[k] - centre) * (end - k))
         for place in range(k, end):
             coefficients[index[place]] = u
         k = end
-    return total
+    return total + error
 
 
 @inner
@@ -205,20 +205,20 @@ def _bucket_step(query, values, index, group, grid, centre, coefficients, rank_c
         following[g] = found[g, START]
         found[g, START] += start
         found[g, STOP] += start
-    total = 0.0
+    total, error = 0.0, 0.0
     for k in range(start, stop):
         value = values[k]
         u = table[bucket_of(grid, value)]
         if u >= 0.0:
             coefficients[index[k]] = u
-            total += u * (value - centre)
+            total, error = add(total, error, u * (value - centre))
         else:
             g = int(-1.0 - u)
             left_values[following[g]], left_index[following[g]] = value, index[k]
             following[g] += 1
     for k in range(n_left):
         values[start + k], index[start + k] = left_values[k], left_index[k]
-    return found, total, n_steps
+    return found, total + error, n_steps
 
 
 @inner
@@ -226,11 +226,11 @@ def _settle_equal(query, values, index, group, centre, coefficients, rank_counts
     """All of a group at one known rank."""
     u = 2.0 / query.positives.size / query.n_negatives * (query.positives.size + 1 - group[LOW])
     rank_counts[group[LOW]] += group[STOP] - group[START]
-    total = 0.0
+    total, error = 0.0, 0.0
     for k in range(group[START], group[STOP]):
         coefficients[index[k]] = u
-        total += u * (values[k] - centre)
-    return total
+        total, error = add(total, error, u * (values[k] - centre))
+    return total + error
 
 
 @inner
@@ -282,7 +282,7 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
     ``coefficients[index]`` and adds to ``rank_counts[r]`` the number of negatives with rank r. Returns
     ``Σ u (s - centre)`` over the groups and the number of steps evaluated.
     """
-    total, n_steps, seed = 0.0, 0, 12345
+    total, error, n_steps, seed = 0.0, 0.0, 0, 12345
     unit = 2.0 / query.positives.size / query.n_negatives
     ranks = np.empty(values.size, np.int64)
     parts = np.empty((64, 4), np.int64)
@@ -294,13 +294,14 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
         start, stop, j0 = stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0]
         low, high = stack[n_groups, LOW], stack[n_groups, HIGH]
         if low == high:
-            total += _settle_equal(query, values, index, stack[n_groups], centre, coefficients, rank_counts)
+            part = _settle_equal(query, values, index, stack[n_groups], centre, coefficients, rank_counts)
+            total, error = add(total, error, part)
             continue
         if stop - start <= 2 or (stop - start <= _SORTED and high - low <= 8):
             part, steps = _settle_handful(
                 query, values, index, start, stop, j0, low, high, unit, centre, coefficients, rank_counts
             )
-            total += part
+            total, error = add(total, error, part)
             n_steps += steps
             continue
         if stop - start > BUCKETED:
@@ -308,7 +309,7 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
             found, part, steps = _bucket_step(
                 query, values, index, group, _grid_for(values, group), centre, coefficients, rank_counts
             )
-            total += part
+            total, error = add(total, error, part)
             n_steps += steps
             n_groups, resists = _push(found, stack, n_groups, (stop - start) // 2)
             if not resists:
@@ -324,10 +325,11 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
             pivot, seed = median_of_three(values, start, stop, seed)
             block, after = partition(values, index, start, stop, pivot)
         n_steps += sorted_ranks(query, values, block, after, j0 + block - start, low, high, ranks, parts)
-        total += write_sorted(query, values, index, ranks, block, after, centre, coefficients, rank_counts)
+        part = write_sorted(query, values, index, ranks, block, after, centre, coefficients, rank_counts)
+        total, error = add(total, error, part)
         for a, b, lowest, highest in ((start, block, low, ranks[block]), (after, stop, ranks[after - 1], high)):
             if a < b:
                 stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0] = a, b, j0 + a - start
                 stack[n_groups, LOW], stack[n_groups, HIGH] = lowest, highest
                 n_groups += 1
-    return total, n_steps
+    return total + error, n_steps

@@ -9,7 +9,7 @@ from rankhinge.inference.finish import finish
 from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
-from rankhinge.inference.query import make_query
+from rankhinge.inference.query import centre_of, make_query
 from rankhinge.inference.settle import BUCKETED, START, STOP, n_buckets, one_group, settle, settle_buckets
 
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
@@ -75,7 +75,7 @@ def infer(scores, relevant, addresses, table, coefficients):
     query = make_query(addresses, table, positives, n_negatives)
     rank_counts = np.zeros(positives.size + 2, np.int64)
     # Σu = 0 allows any centre; one amid the scores keeps u·s accurate whatever their offset.
-    centre = positives[positives.size // 2]
+    centre = centre_of(positives, extent(scores, relevant)[1])
     if n_negatives > BUCKETED:
         values, index, groups, total, n_steps = _count_out(query, scores, relevant, centre, coefficients, rank_counts)
     else:
