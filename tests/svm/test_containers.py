@@ -110,7 +110,8 @@ def test_polars():
     assert model.feature_names_in_.tolist() == list("abcd")
     qid = pl.Series([f"query {k % 5}" for k in range(50)])
     ranker = SVMRanker().fit(frame, pl.Series(y), qid=qid)
-    assert ranker.score(frame, pl.Series(y), qid=qid) == ranker.score(X, y, qid=qid.to_list())
+    same = SVMRanker().fit(X, y, qid=qid.to_list())
+    assert ranker.score(frame, pl.Series(y), qid=qid) == same.score(X, y, qid=qid.to_list())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
