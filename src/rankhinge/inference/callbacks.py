@@ -73,11 +73,11 @@ def _pack(callbacks: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.int64
 
 
 def _ap_callbacks() -> tuple[Any, ...]:
-    @cfunc(_HALF_SCALE, cache=True)
+    @cfunc(_HALF_SCALE, cache=True, error_model="numpy")
     def half_scale(n_positives, n_negatives, table):
         return 0.5 * n_negatives
 
-    @cfunc(_BEST_RANK, cache=True)
+    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -88,7 +88,7 @@ def _ap_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True)
+    @cfunc(_LOSS, cache=True, error_model="numpy")
     def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total = 0.0
@@ -100,7 +100,7 @@ def _ap_callbacks() -> tuple[Any, ...]:
 
 
 def _discount_callbacks() -> tuple[Any, ...]:
-    @cfunc(_HALF_SCALE, cache=True)
+    @cfunc(_HALF_SCALE, cache=True, error_model="numpy")
     def half_scale(n_positives, n_negatives, table):
         discount = carray(table, n_positives + 1)
         total = 0.0
@@ -108,7 +108,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
             total += discount[i]
         return 0.5 * n_positives * n_negatives / total
 
-    @cfunc(_BEST_RANK, cache=True)
+    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
@@ -119,7 +119,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True)
+    @cfunc(_LOSS, cache=True, error_model="numpy")
     def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
@@ -133,7 +133,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
 
 
 def _pairs_half_scale() -> Any:
-    @cfunc(_HALF_SCALE, cache=True)
+    @cfunc(_HALF_SCALE, cache=True, error_model="numpy")
     def half_scale(n_positives, n_negatives, table):
         return 0.5 * n_positives * n_negatives
 
@@ -141,7 +141,7 @@ def _pairs_half_scale() -> Any:
 
 
 def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
-    @cfunc(_BEST_RANK, cache=True)
+    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -154,7 +154,7 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True)
+    @cfunc(_LOSS, cache=True, error_model="numpy")
     def loss(counts_above, n_positives, n_negatives, table):
         above_first = carray(counts_above, n_positives)[0]
         return above_first / (1.0 + above_first)
@@ -163,7 +163,7 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
 
 
 def _auc_callbacks() -> tuple[Any, ...]:
-    @cfunc(_BEST_RANK, cache=True)
+    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -173,7 +173,7 @@ def _auc_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True)
+    @cfunc(_LOSS, cache=True, error_model="numpy")
     def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total = 0.0
@@ -187,7 +187,7 @@ def _auc_callbacks() -> tuple[Any, ...]:
 def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
     step = njit(custom.step_function)
 
-    @cfunc(_BEST_RANK)
+    @cfunc(_BEST_RANK, error_model="numpy")
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -203,7 +203,7 @@ def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
 def _custom_loss(custom: CustomLoss, step: Any) -> Any:
     if custom.partial_sum is None:
 
-        @cfunc(_LOSS)
+        @cfunc(_LOSS, error_model="numpy")
         def loss(counts_above, n_positives, n_negatives, table):
             a = carray(counts_above, n_positives)
             total = 0.0
@@ -218,7 +218,7 @@ def _custom_loss(custom: CustomLoss, step: Any) -> Any:
         return loss
     partial_sum = njit(custom.partial_sum)
 
-    @cfunc(_LOSS)
+    @cfunc(_LOSS, error_model="numpy")
     def loss_by_partial_sums(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total, j = 0.0, 0

@@ -10,5 +10,7 @@ from numba import njit
 
 __all__ = ["inner", "kernel"]
 
-kernel = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-inner = njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+# Kernels divide by nothing that can be 0: a check at each division would be a branch, and more to compile.
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+kernel = njit(**_OPTIONS)
+inner = njit(**_OPTIONS, no_cpython_wrapper=True)

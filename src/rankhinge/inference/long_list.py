@@ -29,13 +29,14 @@ from rankhinge.inference.jit import kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, collect, count, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query
-from rankhinge.inference.settle import START, STOP, one_group, settle, settle_buckets
+from rankhinge.inference.settle import START, STOP, bucket_step, one_group, settle, settle_buckets
 
 LONG = 1 << 17
 _SAMPLE = 1 << 13
 _FEW = 1 / 24
-_LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 19
+_LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 20
 _SHARES = 16
+_LARGE = 4096
 
 
 class BadScore(ValueError):
@@ -216,7 +217,7 @@ class _LongList:
         return lowest, highest
 
     def _n_buckets(self) -> int:
-        return min(max(_LEAST_BUCKETS, 32 * self.query.positives.size), _MOST_BUCKETS)
+        return min(max(_LEAST_BUCKETS, 64 * self.query.positives.size), _MOST_BUCKETS)
 
     def _settle(
         self,
@@ -226,6 +227,7 @@ class _LongList:
         coefficients: NDArray[Any],
     ) -> float:
         """Settle all groups: in shares that do not depend on the number of threads, added up in order."""
+        groups, settled = self._break_up(values, index, groups, coefficients)
         n_groups = len(groups)
         bounds = [n_groups * share // _SHARES for share in range(_SHARES + 1)] if n_groups > _SHARES else [0, n_groups]
         rank_counts = np.zeros((len(bounds) - 1, self.rank_counts.size), np.int64)
@@ -237,11 +239,36 @@ class _LongList:
             return settle(self.query, values[a:b], index[a:b], mine, self.centre, coefficients, rank_counts[share])
 
         if n_groups == 0:
-            return 0.0
+            return settled
         totals, steps = zip(*_threads.run([partial(work, n) for n in range(len(bounds) - 1)]), strict=True)
         self.rank_counts += rank_counts.sum(axis=0)
         self.n_steps += sum(steps)
-        return float(sum(totals))
+        return settled + float(sum(totals))
+
+    def _break_up(
+        self,
+        values: NDArray[np.float64],
+        index: NDArray[np.int64],
+        groups: NDArray[np.int64],
+        coefficients: NDArray[Any],
+    ) -> tuple[NDArray[np.int64], float]:
+        """Count the large groups in buckets of their own, until they are small or resist; the rest, and Σ u (s - c)."""
+        sizes = groups[:, STOP] - groups[:, START]
+        waiting, small, total = list(groups[sizes > _LARGE]), [groups[sizes <= _LARGE]], 0.0
+        while waiting:
+            group = waiting.pop()
+            found, part, steps = bucket_step(
+                self.query, values, index, group, self.centre, coefficients, self.rank_counts
+            )
+            total += part
+            self.n_steps += steps
+            sizes = found[:, STOP] - found[:, START]
+            # A cluster that linear buckets cannot spread is left to the pivots.
+            again = (sizes > _LARGE) & (2 * sizes <= group[STOP] - group[START])
+            waiting.extend(found[again])
+            small.append(found[~again])
+        rest = np.concatenate(small)
+        return rest[np.argsort(rest[:, START], kind="stable")], total
 
 
 @kernel

@@ -2,8 +2,8 @@
 
 The group holds negatives ``j0 + 1 … j0 + m`` of the list in unknown order, with ranks known to lie in
 ``low … high``. Since the best rank rises with j and falls with the score, a part whose first and last negative have
-the same rank is settled without being sorted. Large groups are cut into buckets and counted; small ones are
-sorted; in between, one partition step halves them. What is settled at once gets its coefficient
+the same rank is settled without being sorted. Large groups are cut into buckets and counted (`bucket_step`); small ones
+are sorted; in between, one partition step halves them. What is settled at once gets its coefficient
 
     u = 2 (P + 1 - r) / (P N),
 
@@ -45,28 +45,6 @@ def one_group(size, n_positives):
     groups = np.empty((1, 5), np.int64)
     groups[0, START], groups[0, STOP], groups[0, J0], groups[0, LOW], groups[0, HIGH] = 0, size, 0, 1, n_positives + 1
     return groups
-
-
-@inner
-def _push(found, stack, n_groups, limit):
-    """Put groups on top of the stack, one with more than `limit` negatives, if there is any, on the very top.
-
-    Returns the new height and whether there is such a group. (A loop: assigning slices would compile their
-    error messages too, for seconds.)
-    """
-    large = -1
-    for g in range(found.shape[0]):
-        for column in range(5):
-            stack[n_groups, column] = found[g, column]
-        if found[g, STOP] - found[g, START] > limit:
-            large = n_groups
-        n_groups += 1
-    if large >= 0:
-        for column in range(5):
-            swapped = stack[large, column]
-            stack[large, column] = stack[n_groups - 1, column]
-            stack[n_groups - 1, column] = swapped
-    return n_groups, large >= 0
 
 
 @inner
@@ -189,10 +167,14 @@ def settle_buckets(query, grid, counts, j0, low, high, rank_counts, table):
     return groups[:g], n_steps
 
 
-@inner
-def _bucket_step(query, values, index, group, grid, centre, coefficients, rank_counts):
-    """Settle what counting settles; the rest is moved to the front of the group and returned as groups."""
+@kernel
+def bucket_step(query, values, index, group, centre, coefficients, rank_counts):
+    """Settle what counting settles; the rest is moved to the front of the group and returned as groups.
+
+    Returns these, the settled negatives' part of ``Σ u (s - centre)`` and the number of steps evaluated.
+    """
     start, stop = group[START], group[STOP]
+    grid = _grid_for(values, group)
     counts = np.zeros(grid.size, np.int64)
     for k in range(start, stop):
         counts[bucket_of(grid, values[k])] += 1
@@ -288,7 +270,10 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
     parts = np.empty((64, 4), np.int64)
     # Groups are not empty and do not overlap: there are never more than samples.
     stack = np.empty((values.size + 1, 5), np.int64)
-    n_groups, _ = _push(groups, stack, 0, values.size)
+    n_groups = groups.shape[0]
+    for g in range(n_groups):
+        for column in range(5):
+            stack[g, column] = groups[g, column]
     while n_groups > 0:
         n_groups -= 1
         start, stop, j0 = stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0]
@@ -304,20 +289,6 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
             total, error = add(total, error, part)
             n_steps += steps
             continue
-        if stop - start > BUCKETED:
-            group = stack[n_groups]
-            found, part, steps = _bucket_step(
-                query, values, index, group, _grid_for(values, group), centre, coefficients, rank_counts
-            )
-            total, error = add(total, error, part)
-            n_steps += steps
-            n_groups, resists = _push(found, stack, n_groups, (stop - start) // 2)
-            if not resists:
-                continue
-            # A cluster that linear buckets cannot spread: halve it by a pivot instead.
-            n_groups -= 1
-            start, stop, j0 = stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0]
-            low, high = stack[n_groups, LOW], stack[n_groups, HIGH]
         if stop - start <= _SORTED:
             insertion_sort(values, index, start, stop)
             block, after = start, stop
