@@ -272,9 +272,10 @@ LEFT_OUT = (
 
 _EXPLANATION = """\
 - *Time against `LinearSVC` on celeba and w8a.* With few features a pass is no dearer than an inference, so saving
-  passes gains little: on celeba, at the largest C of the grid, there are some 370 inferences of an estimated 1.7 ms, half of the time. `LinearSVC`
-  goes through the samples one by one and stops without a certificate. Wider spans, more parts and more inferences a
-  round were tried: twice as many inferences a round saved a tenth, the others lost.
+  passes gains little: on celeba, at the largest C of the grid, there are some 370 inferences of an estimated
+  1.7 ms, half of the time. `LinearSVC` goes through the samples one by one and stops without a certificate.
+  Wider spans, more parts and more inferences a round were tried: twice as many inferences a round saved a tenth,
+  the others lost.
 - *Memory.* The bundle solver buys passes with memory: the span keeps up to d / 32 directions (at least 4, at most 48),
   an array of n for each, and two copies of them while it grows. Without parts and with 16 directions
   it needed 0.30 of the cutting-plane method's passes (three classes of VOC action) instead of 0.21. `make_solver` takes
