@@ -32,7 +32,7 @@ from rankhinge.inference.query import best_rank, centre_of, make_query
 from rankhinge.inference.settle import START, STOP, bucket_step, one_group, settle, settle_buckets
 
 LONG = 1 << 17
-_SAMPLE = 1 << 13
+_SAMPLE = 1 << 12
 _FEW = 1 / 24
 _LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 20
 _SHARES = 16
@@ -113,6 +113,7 @@ class _LongList:
         self.rank_counts = np.zeros(positives.size + 2, np.int64)
         self.sample = self._draw_sample()
         self.n_steps = 0
+        self.bounds = _sample_bounds(self.query, self.sample)
         highest = self.sample[0] if self.sample.size else positives[0]
         self.centre = float(centre_of(positives, highest))
 
@@ -130,7 +131,7 @@ class _LongList:
         """A score that few negatives reach and below which, by the sample, all have the last rank; or None."""
         if self.sample.size == 0:
             return None
-        _, last = _sample_bounds(self.query, self.sample)
+        _, last = self.bounds
         place = last + int(3 * np.sqrt(last)) + 3
         return float(self.sample[place]) if place < _FEW * self.sample.size else None
 
@@ -205,7 +206,7 @@ class _LongList:
         sample = self.sample
         if sample.size == 0:
             return 0.0, 0.0
-        first, last = _sample_bounds(self.query, sample)
+        first, last = self.bounds
         top = max(0, first - int(3 * np.sqrt(first)) - 3)
         bottom = min(sample.size - 1, last + int(3 * np.sqrt(sample.size - last)) + 3)
         lowest, highest = float(sample[bottom]), float(sample[top])
