@@ -120,10 +120,6 @@ class Master:
         self.idle += 1
         self.idle[used] = 0
 
-    def lower_model(self, w: Array) -> float:
-        """The planes' bound on J(w)."""
-        return float(np.max((self.offsets - self.vectors @ w)[self.capped]))
-
     def prune(self, patience: int) -> None:
         """Drop cuts whose multiplier has been 0 for more than `patience` solutions."""
         keep = self.idle <= patience
