@@ -16,6 +16,7 @@ _HOME = {
     "most_violating_rankings": "inference",
     "ranking_loss": "inference",
     "structured_hinge": "inference",
+    "tight_hinge": "inference",
     "ApproximateRankSVC": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",

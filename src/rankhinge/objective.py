@@ -12,6 +12,13 @@ labels 0/1 there is one level of weight 1, and J is the mean of the lists' hinge
 
 There is no hidden scaling and no intercept.
 
+**The tight bound.** J compares with the perfect ranking. Compared with the ranking by the scores themselves,
+
+.. math:: T(s) = \max_R [Δ(R) + F(R; s)] - \max_R F(R; s), \qquad Δ(\text{ranking by } s) \le T(s) \le J(s),
+
+with ``F(R; s) = Σ u_k(R) s_k``, is no longer convex but tends to the loss itself as the scores grow. The second term is
+an inference too, with a loss that is 0 for every ranking.
+
 **Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
 above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
 ``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
@@ -30,7 +37,7 @@ from numpy.typing import NDArray
 from rankhinge import _threads
 from rankhinge.features import FeatureMap
 from rankhinge.inference import most_violating_ranking, most_violating_rankings
-from rankhinge.losses import RankingLoss
+from rankhinge.losses import RankingLoss, no_loss
 
 __all__ = ["Evaluation", "Level", "Lists", "RankingObjective", "Scores", "graded_lists", "one_list"]
 
@@ -187,6 +194,7 @@ class RankingObjective:
         self.n_samples = features.n_samples
         self.n_features = features.n_features
         self.n_problems = len(self.problems)
+        self._relevance_only = no_loss()
 
     def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
         """Scores of the given problems for their columns of `weights`: one pass over X."""
@@ -230,13 +238,30 @@ class RankingObjective:
 
     def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """Inference for each problem: J, Δ and, if asked for, u; no pass over X."""
+        return self._infer(scores, self.loss, coefficients)
+
+    def reference(self, scores: Scores) -> Evaluation:
+        """``max_R F(R; s)``, its loss 0, and u of the ranking by the scores; no pass over X."""
+        return self._infer(scores, self._relevance_only)
+
+    def evaluate_tight(self, scores: Scores, coefficients: bool = True) -> Evaluation:
+        """T, Δ of the most violating rankings, and u less that of the ranking by the scores; no pass over X."""
+        worst = self._infer(scores, self.loss, coefficients)
+        ranked = self._infer(scores, self._relevance_only, coefficients)
+        if worst.coefficients is not None and ranked.coefficients is not None:
+            np.subtract(worst.coefficients.values, ranked.coefficients.values, out=worst.coefficients.values)
+        # Rounding must not show a bound below the least loss.
+        return Evaluation(np.maximum(worst.value - ranked.value, 0.0), worst.loss, worst.coefficients)
+
+    def _infer(self, scores: Scores, ranking_loss: RankingLoss, coefficients: bool = True) -> Evaluation:
         m = scores.problems.size
         value, loss = np.empty(m), np.empty(m)
         u = np.empty_like(scores.values) if coefficients else None
 
         def work(c: int) -> None:
             row = None if u is None else u[c]
-            value[c], loss[c] = self._evaluate_one(self.problems[scores.problems[c]], scores.values[c], row)
+            lists = self.problems[scores.problems[c]]
+            value[c], loss[c] = self._infer_one(lists, ranking_loss, scores.values[c], row)
 
         if m == 1:
             work(0)
@@ -264,8 +289,9 @@ class RankingObjective:
         """``Xᵀ u`` of each problem, a column each: one pass over X."""
         return self.features.adjoint(coefficients.values)
 
-    def _evaluate_one(
-        self, lists: Lists, scores: NDArray[np.float64], u: NDArray[np.float64] | None
+    @staticmethod
+    def _infer_one(
+        lists: Lists, ranking_loss: RankingLoss, scores: NDArray[np.float64], u: NDArray[np.float64] | None
     ) -> tuple[float, float]:
         """J and Δ of one problem; writes u if there is room for it."""
         inside = scores if lists.index is None else scores[lists.index]
@@ -273,11 +299,11 @@ class RankingObjective:
         total = np.zeros_like(inside)
         for level in lists.levels:
             if lists.n_lists == 1:
-                one = most_violating_ranking(inside, level.relevant, self.loss)
+                one = most_violating_ranking(inside, level.relevant, ranking_loss)
                 value, loss = value + level.weights[0] * one.value, loss + level.weights[0] * one.loss
                 coefficients = level.weights[0] * one.coefficients
             else:
-                many = most_violating_rankings(inside, level.relevant, lists.offsets, self.loss)
+                many = most_violating_rankings(inside, level.relevant, lists.offsets, ranking_loss)
                 value, loss = value + float(level.weights @ many.values), loss + float(level.weights @ many.losses)
                 coefficients = np.repeat(level.weights, np.diff(lists.offsets)) * many.coefficients
             total += coefficients

@@ -91,8 +91,8 @@ def test_multiclass():
     model = RankSVC(C=10.0).fit(X, names)
     scores = model.decision_function(X)
     assert model.classes_.tolist() == ["blue", "green", "red"]
-    assert (model.scale_ > 0).all()
-    np.testing.assert_allclose(scores, model.scale_ * (X @ model.coef_.T + model.intercept_), rtol=1e-12)
+    assert (model.slope_ > 0).all()
+    np.testing.assert_allclose(scores, model.slope_ * (X @ model.coef_.T + model.intercept_), rtol=1e-12)
     np.testing.assert_array_equal(model.predict(X), model.classes_[np.argmax(scores, axis=1)])
     # Calibration leaves each class's own ranking alone.
     for k in range(3):

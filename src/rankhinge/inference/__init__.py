@@ -2,12 +2,15 @@
 
 from rankhinge.inference.api import most_violating_ranking, most_violating_rankings, ranking_loss, structured_hinge
 from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRankings
+from rankhinge.inference.tight import TightHinge, tight_hinge
 
 __all__ = [
     "MostViolatingRanking",
     "MostViolatingRankings",
+    "TightHinge",
     "most_violating_ranking",
     "most_violating_rankings",
     "ranking_loss",
     "structured_hinge",
+    "tight_hinge",
 ]

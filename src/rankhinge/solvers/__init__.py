@@ -12,6 +12,7 @@ from rankhinge.solvers.base import Solver
 from rankhinge.solvers.bundle import Bundle
 from rankhinge.solvers.constraints import LinearConstraints
 from rankhinge.solvers.cutting_plane import CuttingPlane
+from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.frank_wolfe import FrankWolfe
 from rankhinge.solvers.protocol import (
     BlockObjective,
@@ -22,6 +23,7 @@ from rankhinge.solvers.protocol import (
     Violation,
 )
 from rankhinge.solvers.subgradient import Subgradient
+from rankhinge.solvers.tight import Tight
 
 __all__ = [
     "SOLVERS",
@@ -29,6 +31,7 @@ __all__ = [
     "Bundle",
     "Constraints",
     "CuttingPlane",
+    "Descent",
     "FrankWolfe",
     "LinearConstraints",
     "Objective",
@@ -36,8 +39,10 @@ __all__ = [
     "Solver",
     "SolverResult",
     "Subgradient",
+    "Tight",
     "Violation",
     "make_solver",
+    "seed_of",
 ]
 
 SOLVERS: dict[str, type[Solver]] = {
@@ -94,13 +99,13 @@ def make_solver(
             raise ValueError(f"solver {name!r} takes no hard constraints; use 'bundle'")
         options["constraints"] = constraints
     if name != "cutting-plane":
-        options["random_state"] = _seed(random_state)
+        options["random_state"] = seed_of(random_state)
     if start is not None:
         options["start"] = start
     return SOLVERS[name](objective, C, tol=tol, max_iter=max_iter, planes=planes, centre=centre, **options)
 
 
-def _seed(random_state: Any) -> int | None:
+def seed_of(random_state: Any) -> int | None:
     """An integer from what scikit-learn calls a random state."""
     if random_state is None or isinstance(random_state, int):
         return random_state

@@ -17,7 +17,7 @@ from rankhinge.solvers.protocol import Array, Objective, Planes, SolverResult
 __all__ = ["Solver"]
 
 RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
-STALLED, INFEASIBLE = "stalled", "infeasible"
+STALLED, INFEASIBLE, LEFT_OUT = "stalled", "infeasible", "left out"
 
 # Steps without any progress of primal or dual after which rounding must be the reason.
 _PATIENCE = 8
@@ -48,6 +48,10 @@ class Solver:
         Planes found before, one set for each problem.
     centre : (d, K), optional
         ``w0`` of ``0.5 * |w - w0|**2``; default 0.
+    constant : (K,), optional
+        Added to every value that is reported, and to what the gap is relative to; default 0.
+    problems : (m,), optional
+        Those to be solved; default: all.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class Solver:
         start: Array | None = None,
         planes: list[Planes] | None = None,
         centre: Array | None = None,
+        constant: Array | None = None,
+        problems: np.ndarray | None = None,
     ) -> None:
         d, K = objective.n_features, objective.n_problems
         self.objective, self.tol, self.max_iter = objective, float(tol), int(max_iter)
@@ -67,12 +73,13 @@ class Solver:
         self.centre = np.zeros((d, K)) if centre is None else np.array(centre, dtype=np.float64)
         self.start = self.centre.copy() if start is None else np.array(start, dtype=np.float64)
         self.initial_planes = planes
+        self.constant = np.zeros(K) if constant is None else constant
         # (primal, w) in one tuple: an interrupt cannot part the value from its point.
         self.best: list[tuple[float, Array]] = [(np.inf, self.start[:, k]) for k in range(K)]
         self.dual = np.full(K, -np.inf)
         self.n_iter = np.zeros(K, dtype=np.int64)
         self.n_passes = 0.0
-        self.status = [RUNNING] * K
+        self.status = [RUNNING if problems is None or k in problems else LEFT_OUT for k in range(K)]
         self._still = np.zeros(K, dtype=np.int64)
         self._history: list[tuple[Array, Array, float, float]] = []
         self._began = time.perf_counter()
@@ -114,7 +121,7 @@ class Solver:
         excess = np.maximum(primal - self.dual, 0.0)
         known = np.isfinite(primal) & np.isfinite(self.dual)
         with np.errstate(invalid="ignore", divide="ignore"):
-            gap = np.where(excess == 0.0, 0.0, excess / np.abs(primal))
+            gap = np.where(excess == 0.0, 0.0, excess / np.abs(primal + self.constant))
         return np.where(known, gap, np.inf)
 
     def step(self) -> None:
@@ -141,7 +148,7 @@ class Solver:
             elif self.n_iter[k] >= self.max_iter:
                 self.status[k] = MAX_ITER
         elapsed = time.perf_counter() - self._began
-        self._history.append((primal, self.dual.copy(), elapsed, self.n_passes))
+        self._history.append((primal + self.constant, self.dual + self.constant, elapsed, self.n_passes))
 
     def run(self, callback: Callable[[Solver], object] | None = None) -> SolverResult:
         """Step until done; `callback` is called after each step, and stops the run if it says True."""
@@ -156,8 +163,8 @@ class Solver:
         worst = int(np.argmax(self.gaps()))
         return {
             "iteration": float(self.n_iter.max()),
-            "primal": self.best[worst][0],
-            "dual": float(self.dual[worst]),
+            "primal": self.best[worst][0] + float(self.constant[worst]),
+            "dual": float(self.dual[worst] + self.constant[worst]),
             "gap": float(self.gaps()[worst]),
         }
 
@@ -166,8 +173,8 @@ class Solver:
         states = [s if s != RUNNING or status is None else status for s in self.status]
         return SolverResult(
             coef=np.stack([w for _, w in self.best], axis=1),
-            objective=self.primal,
-            dual_objective=self.dual.copy(),
+            objective=self.primal + self.constant,
+            dual_objective=self.dual + self.constant,
             gap=self.gaps(),
             n_iter=self.n_iter.copy(),
             n_passes=self.n_passes,

@@ -96,7 +96,7 @@ class Bundle(CuttingPlane):
         self._look(active)
         probes = [Probe(self.masters[k], self._bases[k], self._anchors[k], self.best[k][0]) for k in active]
         gaps = np.array([self.best[k][0] - self.dual[k] for k in active])
-        precision = 0.2 * self.tol * np.abs([self.best[k][0] for k in active])
+        precision = 0.2 * self.tol * np.abs([self.best[k][0] + self.constant[k] for k in active])
         enough = np.where(np.isfinite(gaps), np.maximum(_INNER * gaps, precision), 0.0)
         search(
             self.objective,

@@ -31,6 +31,7 @@ __all__ = [
     "Objective",
     "Planes",
     "SolverResult",
+    "TightObjective",
     "Violation",
 ]
 
@@ -102,6 +103,16 @@ class Objective(Protocol):
 
     def adjoint(self, coefficients: Handle) -> Array:
         """The planes' slopes g, shape (d, m). **One pass**, whatever m is."""
+
+
+class TightObjective(Objective, Protocol):
+    """An objective that has a tight bound besides, ``T(s) = J(s) - H(s)`` with H convex."""
+
+    def evaluate_tight(self, scores: Handle, coefficients: bool = True) -> Evaluation:
+        """T and a subgradient of J less one of H, for each column. No pass."""
+
+    def reference(self, scores: Handle) -> Evaluation:
+        """H and a subgradient of it. No pass."""
 
 
 @runtime_checkable

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss
 from rankhinge.objective import RankingObjective
-from rankhinge.solvers import SolverResult, make_solver
+from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
+from rankhinge.svm.tight import AUTO_PULL, AUTO_TIGHTNESS, INIT_C, find_start, n_negatives, rescaled
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -29,20 +31,37 @@ except ImportError:  # scikit-learn before 1.9
         """Stands in where scikit-learn has no callbacks."""
 
 
-__all__ = ["SOLVERS", "LinearRankingMachine", "per_problem"]
+__all__ = ["SOLVERS", "LinearRankingMachine", "Tuning", "per_problem"]
 
 SOLVERS = ("bundle", "cutting-plane", "frank-wolfe", "subgradient")
 
 
-def per_problem(C: Any, n_problems: int) -> NDArray[np.float64]:
-    """C of each problem, from one number or one for each."""
-    values = np.asarray(C, dtype=np.float64)
-    if values.ndim > 0 and values.shape != (n_problems,):
-        raise ValueError(f"C has shape {values.shape}, but there are {n_problems} problems")
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.float64]:
+    """A positive number for each problem, from one for all or one for each."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim > 0 and numbers.shape != (n_problems,):
+        raise ValueError(f"{name} has shape {numbers.shape}, but there are {n_problems} problems")
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:
-        raise ValueError(f"C must be positive and finite, got {values.flat[wrong[0]]}")
-    return np.broadcast_to(values, n_problems).copy()
+        raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
+    return np.broadcast_to(numbers, n_problems).copy()
+
+
+class Tuning(NamedTuple):
+    """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning."""
+
+    C: Any = "auto"
+    scale: Any = "auto"
+    init_C: Any = "auto"
+
+    def of(self, usable: NDArray[np.bool_]) -> Tuning:
+        """The part that belongs to the usable problems, checked."""
+        return Tuning(
+            *(
+                value if isinstance(value, str) else per_problem(value, usable.size, name)[usable]
+                for name, value in zip(self._fields, self, strict=True)
+            )
+        )
 
 
 class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
@@ -50,7 +69,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [str, RankingLoss],
-        "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
+        "bound": [StrOptions({"convex", "tight"})],
+        "scale": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
+        "init": [StrOptions({"logistic", "convex"}), "array-like"],
+        "init_C": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
         "solver": [StrOptions(set(SOLVERS))],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -68,17 +91,23 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return feature_map(self._validated(X, reset=False)).scores(np.atleast_2d(self.coef_).T).T
 
-    def _solve(self, objective: RankingObjective, C: NDArray[np.float64], **options: Any) -> SolverResult:
+    def _solve(self, objective: RankingObjective, tuning: Tuning, **options: Any) -> SolverResult:
         """Run the solver to its end; an interrupt leaves the best model so far, and passes on."""
-        solver = make_solver(
-            self.solver,
-            objective,
-            C,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            **options,
-        )
+        n_passes = 0.0
+        if self.bound == "tight":
+            solver, n_passes = self._tight_solver(objective, tuning, **options)
+        else:
+            C = np.ones(objective.n_problems) if isinstance(tuning.C, str) else tuning.C
+            self._chosen = {"C_": C}
+            solver = make_solver(
+                self.solver,
+                objective,
+                C,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                random_state=self.random_state,
+                **options,
+            )
         try:
             with Progress(self.verbose) as progress, self._callbacks() as wants_stop:
                 while not solver.done:
@@ -89,7 +118,36 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         except KeyboardInterrupt:
             self._store(solver.result(status="interrupted"))
             raise
-        return solver.result(status="stopped")
+        result = solver.result(status="stopped")
+        return replace(result, n_passes=result.n_passes + n_passes)
+
+    def _tight_solver(
+        self, objective: RankingObjective, tuning: Tuning, start: NDArray[np.float64] | None = None
+    ) -> tuple[Solver, float]:
+        """The solver of the tight bound, around a start that is found first, and the passes which that took."""
+        if objective.loss.family == "zero-one":
+            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
+        K = objective.n_problems
+        negatives = np.array([n_negatives(lists) for lists in objective.problems])
+        scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
+        C = AUTO_PULL * scale**2 if isinstance(tuning.C, str) else tuning.C
+        by_default = INIT_C.get(self.init, 1.0) if isinstance(self.init, str) else 1.0
+        init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
+        found = find_start(
+            self.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
+        )
+        centre = rescaled(objective, found.coef, scale)
+        self._chosen = {"C_": C, "scale_": scale, "init_coef_": centre.T.copy()}
+        solver = Tight(
+            objective,
+            C,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            centre=centre,
+            random_state=seed_of(self.random_state),
+            start=start,
+        )
+        return solver, found.n_passes + 1
 
     @contextmanager
     def _callbacks(self) -> Iterator[Callable[[], bool]]:
@@ -129,6 +187,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             setattr(self, f"{name}_", value.item() if usable.size == 1 else value)
         status = spread(np.asarray(result.status, dtype="<U16"), "constant")
         self.status_ = str(status) if usable.size == 1 else status
+        for name, values in self._chosen.items():
+            value = spread(values, np.nan)
+            setattr(self, name, float(value) if usable.size == 1 and values.ndim == 1 else value)
+        del self._chosen
         self.n_passes_ = int(np.ceil(result.n_passes))
         self.history_ = {key: spread(values) for key, values in result.history.items()}
 

@@ -13,9 +13,13 @@ from rankhinge.features import FeatureMap, feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective, Scores, one_list
 from rankhinge.solvers import Violation, make_solver
+from rankhinge.svm._base import Tuning
 from rankhinge.svm.rank_svc import RankSVC, Targets
 
 __all__ = ["ApproximateRankSVC"]
+
+
+_FIXED = ("solver", "warm_start", "bound", "scale", "init", "init_C")
 
 
 class EasySamples:
@@ -84,7 +88,8 @@ class ApproximateRankSVC(RankSVC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in ("solver", "warm_start")},
+        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in _FIXED},
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "keep_easy": [Interval(Real, 0, 1, closed="both")],
     }
 
@@ -109,11 +114,11 @@ class ApproximateRankSVC(RankSVC):
         self.random_state = random_state
         self.verbose = verbose
 
-    # Of the solvers only this one takes constraints, so there is nothing to choose.
-    solver = "bundle"
+    # Of the solvers only this one takes constraints, and they are convex: there is nothing to choose.
+    solver, bound, scale, init, init_C = "bundle", "convex", "auto", "logistic", "auto"
 
-    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]) -> None:
-        features = feature_map(X)
+    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
+        features, C = feature_map(X), tuning.C
         chosen = np.flatnonzero(usable)
         known = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
         self._finish_with = (features, targets, usable)
@@ -125,7 +130,7 @@ class ApproximateRankSVC(RankSVC):
             problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
             objective = RankingObjective(features, problems, get_loss(self.loss))
             # w₀ satisfies all constraints: the search begins with a feasible point.
-            result = self._solve(objective, C, start=binary, constraints=EasySamples(features, signs))
+            result = self._solve(objective, tuning, start=binary, constraints=EasySamples(features, signs))
             self._store(result)
         finally:
             del self._finish_with
@@ -160,6 +165,7 @@ class ApproximateRankSVC(RankSVC):
             result = solver.run()
         except KeyboardInterrupt:
             # The binary SVM as far as it has come: a model all the same.
+            self._chosen = {"C_": C}
             self._store(solver.result(status="interrupted"))
             raise
         return result.coef, int(np.ceil(result.n_passes))

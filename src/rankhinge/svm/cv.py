@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,34 +17,79 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._validation import encode_queries
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import Lists, RankingObjective
+from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm.path import walk_path
 from rankhinge.svm.quality import list_quality, lists_quality
-from rankhinge.svm.rank_svc import RankSVC, encode_targets
+from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, gains_of, ranking_lists
+from rankhinge.svm.tight import n_negatives
+from rankhinge.svm.tight_cv import Fold, choose_tight, grid_of, tight_grid
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
 
+# What is a number without cross-validation, and a grid with it.
+_TUNED = ("C", "scale", "init_C", "warm_start")
+_GRIDS: dict[str, list[Any]] = {
+    "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "scales": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+}
+
 _SPAN = (-1.0, 5.0)
-
-
-def _grid(Cs: Any) -> NDArray[np.float64]:
-    """Values of C, ascending: those given, or that many between 0.1 and 100,000, evenly in the logarithm."""
-    values = np.logspace(*_SPAN, Cs) if isinstance(Cs, Integral) else np.sort(np.asarray(Cs, dtype=np.float64))
-    if values.ndim != 1 or values.size == 0 or not (np.isfinite(values).all() and values[0] > 0):
-        raise ValueError(f"Cs must be positive and finite, got {Cs!r}")
-    return values
+_NO_FOLD = "no fold has both a positive and a negative in its test part: use fewer folds"
 
 
 def _choose(scores: NDArray[np.float64]) -> int:
     """The smallest C with the highest mean score over the folds; folds without a score do not count."""
     counted = scores[:, ~np.isnan(scores).any(axis=0)]
     if counted.shape[1] == 0:
-        raise ValueError("no fold has both a positive and a negative in its test part: use fewer folds")
+        raise ValueError(_NO_FOLD)
     return int(np.argmax(counted.mean(axis=1)))
 
 
-class RankSVCCV(RankSVC):
+class _Search(LinearRankingMachine):
+    """The search over the grid, for machines that can make folds."""
+
+    def _check_bound(self) -> None:
+        if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
+            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
+
+    def _search_convex(self, folds: Sequence[Callable[[], Fold | None]], problems: list[Lists | None]) -> Tuning:
+        """C of each problem by the scores along the folds' paths."""
+        K = len(problems)
+        self.Cs_ = grid_of(self.Cs, "Cs", *_SPAN)
+        scores = np.full((K, self.Cs_.size, len(folds)), np.nan)
+        for place, make in enumerate(folds):
+            fold = make()
+            if fold is None:
+                continue
+            for j, result in enumerate(walk_path(fold.objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):
+                scores[fold.problems, j, place] = fold.quality(result.coef)
+        chosen = [0 if lists is None else _choose(scores[k]) for k, lists in enumerate(problems)]
+        self.scores_ = scores if K > 1 else scores[0]
+        return Tuning(C=self.Cs_[chosen])
+
+    def _search_tight(self, folds: Sequence[Callable[[], Fold | None]], problems: list[Lists | None]) -> Tuning:
+        """C, scale and C of the start of each problem."""
+        K = len(problems)
+        negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
+        grid = tight_grid(self.init, self.init_Cs, self.scales, self.Cs, negatives)
+        choice = choose_tight(lambda place: folds[place](), len(folds), grid, tol=self.tol, max_iter=self.max_iter)
+        for k, lists in enumerate(problems):
+            if lists is not None and np.isnan(choice.init_scores[k]).any(axis=0).all():
+                raise ValueError(_NO_FOLD)
+        for name, values in zip(
+            ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),
+            (grid.Cs, grid.scales, choice.scores, choice.init_scores, choice.tuning.init_C),
+            strict=True,
+        ):
+            setattr(self, name, values if K > 1 else values[0])
+        self.init_Cs_ = grid.init_Cs
+        return choice.tuning
+
+
+class RankSVCCV(_Search, RankSVC):
     """`RankSVC` with C chosen by k-fold cross-validation on the loss's own metric.
 
     Along each fold's path the planes are kept from one C to the next. All K one-vs-rest problems of a multiclass or
@@ -81,8 +127,8 @@ class RankSVCCV(RankSVC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in ("C", "warm_start")},
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in _TUNED},
+        **_GRIDS,
         "cv": ["cv_object"],
     }
 
@@ -92,6 +138,10 @@ class RankSVCCV(RankSVC):
         Cs: int | ArrayLike = 8,
         *,
         cv: Any = None,
+        bound: str = "convex",
+        scales: int | ArrayLike = 3,
+        init: str | ArrayLike = "logistic",
+        init_Cs: int | ArrayLike | None = None,
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -102,6 +152,10 @@ class RankSVCCV(RankSVC):
         self.loss = loss
         self.Cs = Cs
         self.cv = cv
+        self.bound = bound
+        self.scales = scales
+        self.init = init
+        self.init_Cs = init_Cs
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -125,18 +179,14 @@ class RankSVCCV(RankSVC):
         self
         """
         X, y = self._validated_targets(X, y, mask)
-        self.Cs_ = _grid(self.Cs)
         targets = encode_targets(y, mask)
-        n_problems = targets.relevant.shape[0]
-        folds = list(self._folds(X, y, targets.kind, groups))
-        scores = np.full((n_problems, self.Cs_.size, len(folds)), np.nan)
-        for fold, (train, test) in enumerate(folds):
-            part = None if mask is None else np.asarray(mask)[train]
-            scores[:, :, fold] = self._fold_scores(X, y, part, train, test, targets)
-        chosen = [_choose(scores[k]) if targets.usable()[k] else 0 for k in range(n_problems)]
-        self.C_ = self.Cs_[chosen] if n_problems > 1 else float(self.Cs_[chosen[0]])
-        self.scores_ = scores if n_problems > 1 else scores[0]
-        return self._fit_targets(X, targets, self.C_)
+        self._check_bound()
+        parts = list(self._folds(X, y, targets.kind, groups))
+        usable = targets.usable()
+        folds = [partial(self._fold, X, targets, train, test) for train, test in parts]
+        search = self._search_tight if self.bound == "tight" else self._search_convex
+        tuning = search(folds, [lists if use else None for lists, use in zip(targets.lists(), usable, strict=True)])
+        return self._fit_targets(X, targets, tuning)
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         splitter = check_cv(self.cv, y if kind != "multilabel" else None, classifier=kind != "multilabel")
@@ -146,31 +196,29 @@ class RankSVCCV(RankSVC):
             splitter.random_state = check_random_state(self.random_state).randint(2**31 - 1)
         return splitter.split(X, y, groups)
 
-    def _fold_scores(
-        self, X: Any, y: NDArray[Any], mask: Any, train: NDArray[Any], test: NDArray[Any], targets: Any
-    ) -> NDArray[np.float64]:
-        """The metric of each problem and C on the test part of one fold; nan where it is not defined."""
+    def _fold(self, X: Any, targets: Targets, train: NDArray[Any], test: NDArray[Any]) -> Fold | None:
+        """The problems that have both classes in the training part of a fold."""
         loss = get_loss(self.loss)
-        relevant = targets.relevant[:, train]
-        labelled = None if targets.labelled is None else targets.labelled[:, train]
-        fold = targets._replace(relevant=np.ascontiguousarray(relevant), labelled=labelled)
-        usable = np.flatnonzero(fold.usable())
-        scores = np.full((targets.relevant.shape[0], self.Cs_.size), np.nan)
-        if usable.size == 0:
-            return scores
-        problems = fold.lists()
-        objective = RankingObjective(feature_map(_safe_indexing(X, train)), [problems[k] for k in usable], loss)
-        test_features = feature_map(_safe_indexing(X, test))
-        results = walk_path(objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)
-        for place, result in enumerate(results):
-            rows = test_features.scores(result.coef)
-            for k, row in zip(usable, rows, strict=True):
+        labelled = None if targets.labelled is None else np.ascontiguousarray(targets.labelled[:, train])
+        part = targets._replace(relevant=np.ascontiguousarray(targets.relevant[:, train]), labelled=labelled)
+        problems = np.flatnonzero(part.usable())
+        if problems.size == 0:
+            return None
+        lists = part.lists()
+        objective = RankingObjective(feature_map(_safe_indexing(X, train)), [lists[k] for k in problems], loss)
+        features = feature_map(_safe_indexing(X, test))
+
+        def quality(coef: NDArray[np.float64]) -> NDArray[np.float64]:
+            values = []
+            for k, row in zip(problems, features.scores(coef), strict=True):
                 known = slice(None) if targets.labelled is None else targets.labelled[k, test]
-                scores[k, place] = list_quality(loss, targets.relevant[k, test][known], row[known])
-        return scores
+                values.append(list_quality(loss, targets.relevant[k, test][known], row[known]))
+            return np.array(values)
+
+        return Fold(objective, problems, quality)
 
 
-class SVMRankerCV(SVMRanker):
+class SVMRankerCV(_Search, SVMRanker):
     """`SVMRanker` with C chosen by k-fold cross-validation over queries.
 
     Parameters
@@ -193,8 +241,8 @@ class SVMRankerCV(SVMRanker):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in ("C", "warm_start")},
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in _TUNED},
+        **_GRIDS,
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
@@ -206,6 +254,10 @@ class SVMRankerCV(SVMRanker):
         cv: int = 5,
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
+        bound: str = "convex",
+        scales: int | ArrayLike = 3,
+        init: str | ArrayLike = "convex",
+        init_Cs: int | ArrayLike | None = None,
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -217,6 +269,10 @@ class SVMRankerCV(SVMRanker):
         self.cv = cv
         self.gains = gains
         self.level_weights = level_weights
+        self.bound = bound
+        self.scales = scales
+        self.init = init
+        self.init_Cs = init_Cs
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -237,18 +293,14 @@ class SVMRankerCV(SVMRanker):
         self
         """
         X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
-        self.Cs_ = _grid(self.Cs)
+        self._check_bound()
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
-        ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
+        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
         units = np.arange(y.size) if qid is None else encode_queries(qid, y.size, counted="y")[1]
-        folds = self._unit_folds(units)
-        scores = np.full((self.Cs_.size, self.cv), np.nan)
-        for fold in range(self.cv):
-            test = folds[units] == fold
-            scores[:, fold] = self._fold_scores(X, y, qid, query_weight, ~test, test)
-        self.scores_ = scores
-        self.C_ = float(self.Cs_[_choose(scores)])
-        return self._fit_lists(X, y, qid, query_weight, self.C_)
+        part_of = self._unit_folds(units)[units]
+        folds = [partial(self._fold, X, y, qid, query_weight, part_of == place) for place in range(self.cv)]
+        search = self._search_tight if self.bound == "tight" else self._search_convex
+        return self._fit_lists(X, y, qid, query_weight, search(folds, [lists]))
 
     def _unit_folds(self, units: NDArray[Any]) -> NDArray[np.int64]:
         """The fold of each query."""
@@ -259,12 +311,10 @@ class SVMRankerCV(SVMRanker):
         check_random_state(self.random_state).shuffle(folds)
         return folds
 
-    def _fold_scores(
-        self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, train: NDArray[Any], test: NDArray[Any]
-    ) -> NDArray[np.float64]:
+    def _fold(self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, test: NDArray[np.bool_]) -> Fold | None:
+        """One fold, or None if its training part has no usable list."""
         loss = get_loss(self.loss)
-        scores = np.full(self.Cs_.size, np.nan)
-        inside, outside = np.flatnonzero(train), np.flatnonzero(test)
+        inside, outside = np.flatnonzero(~test), np.flatnonzero(test)
         qid_train, qid_test = (None if qid is None else _safe_indexing(qid, rows) for rows in (inside, outside))
         weight = query_weight
         if query_weight is not None and not hasattr(query_weight, "get"):
@@ -273,10 +323,12 @@ class SVMRankerCV(SVMRanker):
             levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
             lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)
         except ValueError:
-            return scores
+            return None
         objective = RankingObjective(feature_map(_safe_indexing(X, inside)), [lists], loss)
         features = feature_map(_safe_indexing(X, outside))
-        for place, result in enumerate(walk_path(objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):
-            row = features.scores(result.coef)[0]
-            scores[place] = lists_quality(loss, y[outside].astype(np.float64), self.gains, row, qid_test)
-        return scores
+        labels = y[outside].astype(np.float64)
+
+        def quality(coef: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.array([lists_quality(loss, labels, self.gains, features.scores(coef)[0], qid_test)])
+
+        return Fold(objective, np.zeros(1, np.int64), quality)

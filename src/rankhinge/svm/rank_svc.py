@@ -18,7 +18,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list
 from rankhinge.solvers import SolverResult
-from rankhinge.svm._base import LinearRankingMachine, per_problem
+from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm.quality import list_quality
 from rankhinge.svm.threshold import best_threshold, calibrate
 
@@ -90,11 +90,23 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     loss : str or RankingLoss, default "ap"
         ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, any object of `rankhinge.losses`, or ``"zero-one"``: the
         ordinary binary SVM in the same machinery.
-    C : float or array of shape (K,), default 1.0
+    C : float, array of shape (K,) or "auto", default "auto"
         Weight of the loss, which lies between 0 and 1 or little above: useful values are larger than those of
-        `LinearSVC`, whose loss is a sum over samples.
+        `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1 for the convex bound, ``scale² / 10`` for the
+        tight one.
+    bound : {"convex", "tight"}, default "convex"
+        The convex bound compares with the perfect ranking, the tight one with the ranking by the scores themselves, and
+        tends to the loss itself. It is not convex, needs a start, and pays where the classes overlap; see Notes.
+    scale : float, array of shape (K,) or "auto", default "auto"
+        Tight bound: standard deviation of the start's scores. The larger, the tighter. ``"auto"``: the number of
+        negatives over 30.
+    init : {"logistic", "convex"} or array of shape (K, d), default "logistic"
+        Tight bound: the start w₀, towards which the fit is pulled: a logistic regression, the solution of the
+        convex bound, or coefficients.
+    init_C : float, array of shape (K,) or "auto", default "auto"
+        C of the start. ``"auto"``: 1 for the logistic regression, as in scikit-learn, 100 for the convex bound.
     solver : {"bundle", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
-        All minimise the same objective; see `rankhinge.solvers`.
+        For the convex bound; all minimise the same objective, see `rankhinge.solvers`.
     tol : float, default 1e-3
         Relative gap at which to stop: ``objective - lower bound ≤ tol · objective``.
     max_iter : int, default 1000
@@ -114,10 +126,15 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     classes_ : ndarray
-    scale_ : ndarray of shape (K,)
+    slope_ : ndarray of shape (K,)
         Multiclass: slope of each class's calibration; else ones.
+    C_, scale_ : float, or ndarray of shape (K,)
+        The values used; `scale_` for the tight bound only.
+    init_coef_ : ndarray of shape (1, d) or (K, d)
+        Tight bound: w₀, the start after rescaling.
     objective_, dual_objective_, gap_ : float, or ndarray of shape (K,)
-        Value at `coef_`, the lower bound, and their relative distance.
+        Value at `coef_`, the lower bound, and their relative distance; for the tight bound the latter two are
+        those of the last convex problem (see Notes).
     n_iter_ : int or ndarray of shape (K,)
     n_passes_ : int
         Passes over X, all problems together.
@@ -131,8 +148,17 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     -----
     A multiclass `predict` compares scores of different problems, which no ranking loss makes comparable. So they are
     calibrated after training: Platt's sigmoid is fitted to each class's training scores, and `decision_function`
-    returns the log-odds ``scale_ · (Xw + intercept_)``; `predict` takes the largest. For binary and multilabel targets
+    returns the log-odds ``slope_ · (Xw + intercept_)``; `predict` takes the largest. For binary and multilabel targets
     it returns ``Xw + intercept_``.
+
+    With ``bound="tight"`` the objective is
+
+    .. math:: \tfrac12 \|w - w_0\|^2 + C \, T(Xw), \qquad \Delta \le T \le J
+
+    (see `rankhinge.tight_hinge`). Quasi-Newton descent alternates with a convex problem that lies above the objective
+    and touches it at the point reached; `gap_` is that of the last such problem: no step of the concave-convex
+    procedure could lower the objective by more than about that part. There may be other local minima, and where
+    nothing better is found, the start is returned. No step raises the objective.
 
     References
     ----------
@@ -158,8 +184,12 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     def __init__(
         self,
         loss: str | RankingLoss = "ap",
-        C: float | ArrayLike = 1.0,
+        C: float | ArrayLike | str = "auto",
         *,
+        bound: str = "convex",
+        scale: float | ArrayLike | str = "auto",
+        init: str | ArrayLike = "logistic",
+        init_C: float | ArrayLike | str = "auto",
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -170,6 +200,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     ) -> None:
         self.loss = loss
         self.C = C
+        self.bound = bound
+        self.scale = scale
+        self.init = init
+        self.init_C = init_C
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -195,7 +229,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self
         """
         X, y = self._validated_targets(X, y, mask)
-        return self._fit_targets(X, encode_targets(y, mask), self.C)
+        return self._fit_targets(X, encode_targets(y, mask), Tuning(self.C, self.scale, self.init_C))
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
@@ -204,7 +238,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         # A single column is a binary target, unless a mask says that it is one label of many.
         return X, column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
 
-    def _fit_targets(self, X: Any, targets: Targets, C: Any) -> Self:
+    def _fit_targets(self, X: Any, targets: Targets, tuning: Tuning) -> Self:
         """Fit the problems that have both classes; the scores of the others are constant."""
         self.classes_ = targets.classes
         self._kind = targets.kind
@@ -218,16 +252,16 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
                 UserWarning,
                 stacklevel=3,
             )
-        self._fit_problems(X, targets, usable, per_problem(C, usable.size)[usable])
+        self._fit_problems(X, targets, usable, tuning.of(usable))
         return self
 
-    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]) -> None:
+    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
         features = feature_map(X)
         problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
         objective = RankingObjective(features, problems, get_loss(self.loss))
         self._finish_with = (features, targets, usable)
         try:
-            result = self._solve(objective, C, start=self._warm_start((usable.size, features.n_features), usable))
+            result = self._solve(objective, tuning, start=self._warm_start((usable.size, features.n_features), usable))
             self._store(result)
         finally:
             del self._finish_with
@@ -243,9 +277,11 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         """Coefficients, thresholds and certificates, also after an interrupt."""
         features, targets, usable = self._finish_with
         self._store_certificate(result, usable)
+        if self.bound == "tight":
+            self.init_coef_: NDArray[np.float64] = np.atleast_2d(self.init_coef_)
         self.coef_ = np.zeros((usable.size, features.n_features))
         self.coef_[usable] = result.coef.T
-        self.intercept_, self.scale_ = np.zeros(usable.size), np.ones(usable.size)
+        self.intercept_, self.slope_ = np.zeros(usable.size), np.ones(usable.size)
         scores = features.scores(self.coef_.T)
         self.n_passes_ += 1
         for k in range(usable.size):
@@ -254,8 +290,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             if not usable[k]:
                 self.intercept_[k] = 1.0 if relevant.any() else -1.0
             elif targets.kind == "multiclass":
-                self.scale_[k], offset = calibrate(row, relevant)
-                self.intercept_[k] = offset / self.scale_[k]
+                self.slope_[k], offset = calibrate(row, relevant)
+                self.intercept_[k] = offset / self.slope_[k]
             else:
                 self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
 
@@ -271,7 +307,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ndarray of shape (n,) or (n, K)
         """
         linear = self._linear(X)
-        scores = self.scale_ * (linear + self.intercept_)
+        scores = self.slope_ * (linear + self.intercept_)
         return scores[:, 0] if self._kind == "binary" else scores
 
     def predict(self, X: Any) -> NDArray[Any]:

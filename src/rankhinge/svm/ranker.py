@@ -15,7 +15,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
-from rankhinge.svm._base import LinearRankingMachine, per_problem
+from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm.quality import lists_quality
 
 __all__ = ["SVMRanker", "gains_of", "ranking_lists"]
@@ -132,11 +132,22 @@ class SVMRanker(LinearRankingMachine):
     ----------
     loss : str or RankingLoss, default "ndcg"
         As for `RankSVC`.
-    C : float, default 1.0
+    C : float or "auto", default "auto"
+        ``"auto"``: 1 for the convex bound, ``scale² / 10`` for the tight one.
     gains : {"exponential", "linear"} or array, default "exponential"
         Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
     level_weights : {"uniform"} or array, optional
         Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only.
+    bound : {"convex", "tight"}, default "convex"
+        As for `RankSVC`; the tight bound is taken of each list at each threshold.
+    scale : float or "auto", default "auto"
+        Tight bound: standard deviation of the start's scores within the lists. ``"auto"``: the mean number of
+        negatives over 30.
+    init : {"convex", "logistic"} or array of shape (d,), default "convex"
+        Tight bound: the start. The logistic regression tells the samples at or above each threshold from the others,
+        all lists together.
+    init_C : float or "auto", default "auto"
+        C of the start. ``"auto"``: 100 for the convex bound, 1 for the logistic regression.
     solver, tol, max_iter, warm_start, random_state, verbose
         As for `RankSVC`.
 
@@ -147,7 +158,7 @@ class SVMRanker(LinearRankingMachine):
         Usable lists: the mean is over these.
     n_unusable_queries_ : int
         Lists that were left out because all their samples have the same relevance.
-    objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
+    C_, scale_, init_coef_, objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
         As for `RankSVC`.
 
     Examples
@@ -172,10 +183,14 @@ class SVMRanker(LinearRankingMachine):
     def __init__(
         self,
         loss: str | RankingLoss = "ndcg",
-        C: float = 1.0,
+        C: float | str = "auto",
         *,
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
+        bound: str = "convex",
+        scale: float | str = "auto",
+        init: str | ArrayLike = "convex",
+        init_C: float | str = "auto",
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -187,6 +202,10 @@ class SVMRanker(LinearRankingMachine):
         self.C = C
         self.gains = gains
         self.level_weights = level_weights
+        self.bound = bound
+        self.scale = scale
+        self.init = init
+        self.init_C = init_C
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -213,9 +232,9 @@ class SVMRanker(LinearRankingMachine):
         self
         """
         X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
-        return self._fit_lists(X, y, qid, query_weight, self.C)
+        return self._fit_lists(X, y, qid, query_weight, Tuning(self.C, self.scale, self.init_C))
 
-    def _fit_lists(self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, C: Any) -> Self:
+    def _fit_lists(self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, tuning: Tuning) -> Self:
         loss = get_loss(self.loss)
         lists = ranking_lists(y, qid, loss, self.gains, self.level_weights, query_weight)
         self.n_queries_, self.n_unusable_queries_ = lists.n_lists, lists.n_unusable
@@ -223,7 +242,7 @@ class SVMRanker(LinearRankingMachine):
         start = None
         if getattr(self, "warm_start", False) and getattr(self, "coef_", np.empty(0)).shape == (features.n_features,):
             start = self.coef_[:, None]
-        result = self._solve(RankingObjective(features, [lists], loss), per_problem(C, 1), start=start)
+        result = self._solve(RankingObjective(features, [lists], loss), tuning.of(np.ones(1, np.bool_)), start=start)
         self._store(result)
         self._warn_if_not_converged(result)
         return self

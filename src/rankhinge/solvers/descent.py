@@ -1,0 +1,219 @@
+r"""Quasi-Newton descent on cached scores, for functions of the scores that need not be convex or smooth.
+
+For K problems in lockstep it lowers
+
+.. math:: G(w) = \tfrac12 \|w - w^0\|^2 + C f(Xw)
+
+where f is any function that the objective can evaluate with a subgradient in terms of scores. An iteration takes two
+passes over the features, one for the scores of the direction and one for the gradient. The line search between them
+works on scores, and may make as many inferences as it likes. Directions are those of the limited-memory BFGS
+method with a line search for the weak Wolfe conditions, which copes well with functions that are not smooth
+(Lewis and Overton 2013). No step raises G.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from rankhinge.solvers.protocol import Array, Evaluation, Handle, Objective
+
+__all__ = ["Descent"]
+
+_SUFFICIENT, _CURVATURE = 1e-4, 0.9
+_TRIALS = 25
+# How far the first step goes, in parts of the length of w: nothing is known about the curvature yet.
+_FIRST_STEP = 0.1
+# Progress is judged over this many iterations: a single one may be poor without much meaning.
+_WINDOW = 5
+
+
+class _State:
+    """One problem: its point, value and gradient, and what is known about the curvature."""
+
+    def __init__(self, w: Array, value: float, gradient: Array, n_pairs: int) -> None:
+        self.w, self.value, self.gradient = w, value, gradient
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=n_pairs)
+        self.recent: deque[float] = deque([value], maxlen=_WINDOW + 1)
+
+    def direction(self) -> Array:
+        """``-H g`` by the two-loop recursion (Nocedal 1980)."""
+        move, factors = -self.gradient, []
+        for step, change, product in reversed(self.pairs):
+            factors.append(step @ move / product)
+            move = move - factors[-1] * change
+        if self.pairs:
+            _, change, product = self.pairs[-1]
+            move = move * (product / (change @ change))
+        for (step, change, product), factor in zip(self.pairs, reversed(factors)):
+            move = move + (factor - change @ move / product) * step
+        return move
+
+    def first_step(self, direction: Array) -> float:
+        """Where the line search begins."""
+        if self.pairs:
+            return 1.0
+        length = np.linalg.norm(self.w)
+        return float(_FIRST_STEP * length / np.linalg.norm(direction)) if length > 0 else 1.0
+
+    def move(self, w: Array, value: float, gradient: Array) -> None:
+        """Go to a new point, and learn from the change of the gradient."""
+        step, change = w - self.w, gradient - self.gradient
+        product = float(step @ change)
+        if product > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+            self.pairs.append((step, change, product))
+        self.w, self.value, self.gradient = w, value, gradient
+        self.recent.append(value)
+
+    def settled(self, tol: float) -> bool:
+        """Whether the last iterations have gained next to nothing."""
+        return len(self.recent) > _WINDOW and self.recent[0] - self.recent[-1] <= tol * abs(self.recent[-1])
+
+
+class _Trial:
+    """The line search of one problem: bisection and doubling, for the weak Wolfe conditions."""
+
+    def __init__(self, value: float, slope: float, step: float) -> None:
+        self.value, self.slope, self.step = value, slope, step
+        self.low, self.high = 0.0, np.inf
+        self.found: tuple[float, float, Handle] | None = None
+        self.done = not slope < 0.0
+
+    def learn(self, value: float, slope: float, coefficients: Handle) -> None:
+        """Narrow the bracket by the value and the slope at the present step."""
+        if not value <= self.value + _SUFFICIENT * self.step * self.slope:
+            self.high = self.step
+        else:
+            if self.found is None or value < self.found[0]:
+                self.found = (value, self.step, coefficients)
+            self.low = self.step
+            self.done = slope >= _CURVATURE * self.slope
+        self.step = 2.0 * self.low if self.high == np.inf else 0.5 * (self.low + self.high)
+
+
+class Descent:
+    """Descent for some of an objective's problems, in lockstep.
+
+    Parameters
+    ----------
+    objective : Objective
+    evaluate : callable
+        ``evaluate(scores)``: f and its subgradient for each column of a handle, as an `Evaluation`.
+    C : (K,)
+    centre : (d, K)
+    start : (d, K)
+    problems : (m,)
+        Those to be treated, ascending.
+    tol : float
+        A problem ends when five iterations have lowered G by less than this part of it.
+    n_pairs : int
+        Pairs of steps and changes of the gradient that are kept.
+
+    Attributes
+    ----------
+    active : (m,)
+        Problems that have not ended.
+    n_passes : int
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        evaluate: Callable[[Handle], Evaluation],
+        C: Array,
+        centre: Array,
+        start: Array,
+        problems: np.ndarray,
+        *,
+        tol: float,
+        n_pairs: int = 12,
+    ) -> None:
+        self.objective, self.evaluate, self.C, self.centre, self.tol = objective, evaluate, C, centre, tol
+        self.active = np.asarray(problems, dtype=np.int64)
+        self.n_passes = 0
+        points = start[:, self.active]
+        self._scores = self._score(points, self.active)
+        found = evaluate(self._scores)
+        slopes = self._adjoint(found.coefficients)
+        self._states = {}
+        for c, k in enumerate(self.active):
+            w = points[:, c].copy()
+            value = self._total(k, w, float(found.value[c]))
+            self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * slopes[:, c], n_pairs)
+
+    def value(self, k: int) -> float:
+        """G of problem k."""
+        return self._states[k].value
+
+    def point(self, k: int) -> Array:
+        """``w`` of problem k, (d,)."""
+        return self._states[k].w
+
+    def step(self) -> None:
+        """One iteration for all problems that have not ended."""
+        states = [self._states[int(k)] for k in self.active]
+        directions = [state.direction() for state in states]
+        steepest = [not state.pairs for state in states]
+        trials = [_Trial(s.value, float(s.gradient @ d), s.first_step(d)) for s, d in zip(states, directions)]
+        ahead = self._score(np.stack(directions, axis=1), self.active)
+        span = self.objective.join_spans(self._scores, ahead, self.active.size)
+        self._search(span, states, directions, trials)
+        moved = np.flatnonzero([trial.found is not None for trial in trials])
+        if moved.size:
+            self._move(moved, states, directions, trials)
+        steps = np.array([0.0 if trial.found is None else trial.found[1] for trial in trials])
+        self._scores = self.objective.mix(span, np.stack([np.ones_like(steps), steps], axis=1)[:, :, None])
+        ended = []
+        for state, trial, was_steepest in zip(states, trials, steepest):
+            if trial.found is None:
+                # Curvature learnt elsewhere may mislead: forget it, and end only if the gradient itself does not help.
+                state.pairs.clear()
+            ended.append(state.settled(self.tol) if trial.found is not None else was_steepest)
+        self._keep(~np.array(ended))
+
+    def _keep(self, going: np.ndarray) -> None:
+        """Leave out the problems that have ended."""
+        if not going.all():
+            self._scores = self.objective.select(self._scores, np.flatnonzero(going))
+            self.active = self.active[going]
+
+    def _search(self, span: Handle, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
+        """Line searches side by side: an inference for each that has not ended."""
+        for _ in range(_TRIALS):
+            going = np.flatnonzero([not trial.done for trial in trials])
+            if going.size == 0:
+                return
+            rows = (2 * going[:, None] + np.arange(2)).ravel()
+            part = span if going.size == len(trials) else self.objective.select(span, rows)
+            steps = np.array([trials[c].step for c in going])
+            found = self.evaluate(self.objective.mix(part, np.stack([np.ones_like(steps), steps], axis=1)[:, :, None]))
+            along = self.objective.dots(found.coefficients, part)[:, 1]
+            for place, c in enumerate(going):
+                k, w = int(self.active[c]), states[c].w + steps[place] * directions[c]
+                slope = (w - self.centre[:, k]) @ directions[c] + self.C[k] * along[place]
+                u = self.objective.select(found.coefficients, np.array([place]))
+                trials[c].learn(self._total(k, w, float(found.value[place])), float(slope), u)
+
+    def _move(self, moved: np.ndarray, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
+        """Go where the line searches have led: one pass for the gradients there."""
+        slopes = self._adjoint(self.objective.join([trials[c].found[2] for c in moved]))
+        for place, c in enumerate(moved):
+            value, step, _ = trials[c].found
+            k, w = int(self.active[c]), states[c].w + step * directions[c]
+            states[c].move(w, value, w - self.centre[:, k] + self.C[k] * slopes[:, place])
+
+    def _total(self, k: int, w: Array, value: float) -> float:
+        away = w - self.centre[:, k]
+        return 0.5 * float(away @ away) + float(self.C[k]) * value
+
+    def _score(self, weights: Array, problems: np.ndarray) -> Handle:
+        if not weights.any():
+            return self.objective.zeros(problems)
+        self.n_passes += 1
+        return self.objective.score(weights, problems)
+
+    def _adjoint(self, coefficients: Handle) -> Array:
+        self.n_passes += 1
+        return self.objective.adjoint(coefficients)

@@ -1,0 +1,131 @@
+r"""Logistic regression through the same handles, as a start for the tight bound.
+
+.. math:: \min_w \tfrac12 \|w\|^2 + C \min_b \sum_i \log\bigl(1 + e^{-y_i (x_i \cdot w + b)}\bigr), \qquad y_i = \pm 1
+
+The intercept is eliminated: for given scores the best b is found by Newton's method, and by the envelope theorem the
+gradient in the scores is that at the best b. So the loss is a convex function of the scores, like every other here, and
+K problems share each pass over X, whatever X is made of. The objective is that of scikit-learn's
+`LogisticRegression`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rankhinge import _threads
+from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
+from rankhinge.solvers import Descent
+
+__all__ = ["fit_logistic"]
+
+_NEWTON_STEPS = 50
+_TOLERANCE = 1e-5
+_ITERATIONS = 200
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _derivatives(scores, relevant, intercept):
+    """First and second derivative of the loss in the intercept."""
+    first, second = 0.0, 0.0
+    for i in range(scores.size):
+        share = 1.0 / (1.0 + np.exp(-(scores[i] + intercept)))
+        first += share - relevant[i]
+        second += share * (1.0 - share)
+    return first, second
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _profile(scores, relevant, intercept, tolerance, u):
+    """The loss at the best intercept, and that intercept; writes the gradient in the scores."""
+    # The first derivative ascends in b: a bracket keeps Newton's steps from running away where it is flat.
+    low, high = -np.inf, np.inf
+    for _ in range(_NEWTON_STEPS):
+        first, second = _derivatives(scores, relevant, intercept)
+        if abs(first) <= tolerance * scores.size:
+            break
+        if first > 0:
+            high = intercept
+        else:
+            low = intercept
+        ahead = intercept - first / second if second > 0.0 else np.nan
+        if not low < ahead < high:
+            if low == -np.inf:
+                ahead = 2.0 * high - 1.0 if high < 0 else high - 1.0 - high
+            elif high == np.inf:
+                ahead = 2.0 * low + 1.0 if low > 0 else low + 1.0 - low
+            else:
+                ahead = 0.5 * (low + high)
+        intercept = ahead
+    total = 0.0
+    for i in range(scores.size):
+        margin = scores[i] + intercept
+        signed = margin if relevant[i] else -margin
+        total += np.log1p(np.exp(-abs(signed))) + max(0.0, -signed)
+        u[i] = 1.0 / (1.0 + np.exp(-margin)) - relevant[i]
+    return total, intercept
+
+
+class _LogisticLoss:
+    """The logistic loss of each problem's samples as a function of the scores; levels of graded labels are averaged."""
+
+    def __init__(self, problems: list[Lists]) -> None:
+        self.problems = problems
+        # Where Newton's method begins: near the intercept of the last call, which was made with similar scores.
+        self._intercepts = [np.zeros(len(lists.levels)) for lists in problems]
+
+    def evaluate(self, scores: Scores) -> Evaluation:
+        values, u = np.zeros(scores.problems.size), np.zeros_like(scores.values)
+
+        def work(c: int) -> None:
+            values[c] = self._evaluate_one(int(scores.problems[c]), scores.values[c], u[c])
+
+        _threads.run([lambda c=c: work(c) for c in range(values.size)])  # type: ignore[misc]
+        return Evaluation(values, values, Scores(u, scores.problems))
+
+    def _evaluate_one(self, problem: int, scores: NDArray[np.float64], u: NDArray[np.float64]) -> float:
+        lists, intercepts = self.problems[problem], self._intercepts[problem]
+        inside = scores if lists.index is None else scores[lists.index]
+        total, gradient = 0.0, np.zeros_like(inside)
+        part = np.empty_like(inside)
+        for place, level in enumerate(lists.levels):
+            weight = float(level.weights.sum())
+            loss, intercepts[place] = _profile(inside, level.relevant, intercepts[place], 1e-10, part)
+            total += weight * loss
+            gradient += weight * part
+        if lists.index is None:
+            u[:] = gradient
+        else:
+            u[lists.index] = gradient
+        return total
+
+
+def fit_logistic(
+    objective: RankingObjective, C: NDArray[Any], start: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], int]:
+    """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
+
+    Parameters
+    ----------
+    objective : RankingObjective
+    C : ndarray of shape (K,)
+    start : ndarray of shape (d, K), optional
+
+    Returns
+    -------
+    coef : ndarray of shape (d, K)
+    n_passes : int
+    """
+    K = objective.n_problems
+    centre = np.zeros((objective.n_features, K))
+    loss = _LogisticLoss(objective.problems)
+    begin = centre if start is None else start
+    descent = Descent(objective, loss.evaluate, C, centre, begin, np.arange(K), tol=_TOLERANCE)
+    for _ in range(_ITERATIONS):
+        if descent.active.size == 0:
+            break
+        descent.step()
+    return np.stack([descent.point(k) for k in range(K)], axis=1), descent.n_passes

@@ -1,0 +1,102 @@
+r"""The tight bound for linear machines: where it starts, how tight it is, how hard it is pulled back.
+
+.. math:: \min_w \tfrac12 \|w - w_0\|^2 + C \, T(Xw)
+
+:math:`w_0` is the start, rescaled so that its scores have the standard deviation `scale` within the lists. T depends on
+the size of the scores beside the margins that the loss asks for. These are proportional to the number of negatives: for
+AP, two neighbours at the top of the list are to lie N / 8 apart, lower ones less. So the scale is measured in N. And
+as w has the size of the scale, the pull ``½‖w - w₀‖²`` is measured in its square.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.objective import Lists, RankingObjective
+from rankhinge.solvers import make_solver
+from rankhinge.svm.logistic import fit_logistic
+
+__all__ = ["AUTO_PULL", "AUTO_TIGHTNESS", "INIT_C", "Start", "find_start", "n_negatives", "rescaled"]
+
+# scale / N and C / scale² where nothing else is asked for.
+AUTO_TIGHTNESS = 1 / 30
+AUTO_PULL = 0.1
+# C of the start by default: scikit-learn's for the logistic one.
+INIT_C = {"logistic": 1.0, "convex": 100.0}
+
+
+class Start(NamedTuple):
+    """Coefficients (d, K), and the passes over X that they took."""
+
+    coef: NDArray[np.float64]
+    n_passes: float
+
+
+def find_start(
+    init: Any, objective: RankingObjective, C: NDArray[np.float64], *, tol: float, max_iter: int, random_state: Any
+) -> Start:
+    """The start of each problem, by name or as given.
+
+    Parameters
+    ----------
+    init : {"logistic", "convex"} or array of shape (K, d) or (d,)
+    objective : RankingObjective
+    C : ndarray of shape (K,)
+        Of the logistic regression or of the convex bound.
+    """
+    if not isinstance(init, str):
+        return Start(_given(init, (objective.n_problems, objective.n_features)), 0)
+    if init == "logistic":
+        return Start(*fit_logistic(objective, C))
+    solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
+    result = solver.run()
+    return Start(result.coef, result.n_passes)
+
+
+def _given(init: Any, shape: tuple[int, int]) -> NDArray[np.float64]:
+    coef = np.asarray(init, dtype=np.float64)
+    if coef.ndim == 1:
+        coef = coef[None, :]
+    if coef.shape != shape:
+        raise ValueError(f"init has shape {np.shape(init)}, but there are {shape[0]} problems with {shape[1]} features")
+    wrong = np.flatnonzero(~np.isfinite(coef))
+    if wrong.size:
+        place = tuple(int(i) for i in np.unravel_index(wrong[0], shape))
+        raise ValueError(f"init has {coef.flat[wrong[0]]} at {place}: coefficients must be finite")
+    return coef.T.copy()
+
+
+def rescaled(objective: RankingObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Coefficients (d, K) whose scores have the standard deviations `scale` within the lists; one pass over X."""
+    rows = objective.score(coef, np.arange(objective.n_problems)).values
+    spread = np.array([_spread(lists, row) for lists, row in zip(objective.problems, rows, strict=True)])
+    wrong = np.flatnonzero(~(spread > 0))
+    if wrong.size:
+        raise ValueError(
+            f"the start of problem {wrong[0]} gives all samples of a list the same score: "
+            "it cannot be rescaled; choose another init, or a larger init_C"
+        )
+    rescaled: NDArray[np.float64] = coef * (scale / spread)
+    return rescaled
+
+
+def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:
+    """Standard deviation of the scores about the means of their lists."""
+    inside = scores if lists.index is None else scores[lists.index]
+    sizes = np.diff(lists.offsets)
+    means = np.add.reduceat(inside, lists.offsets[:-1]) / sizes
+    deviation = float(np.std(inside - np.repeat(means, sizes)))
+    # What rounding leaves of equal scores is no spread.
+    return deviation if deviation > 1e-12 * float(np.max(np.abs(inside))) else 0.0
+
+
+def n_negatives(lists: Lists) -> float:
+    """Negatives of a list, averaged with the weights of lists and levels."""
+    total = weights = 0.0
+    for level in lists.levels:
+        counts = np.add.reduceat((~level.relevant).astype(np.float64), lists.offsets[:-1])
+        total, weights = total + float(level.weights @ counts), weights + float(level.weights.sum())
+    return total / weights
