@@ -13,6 +13,8 @@ pytestmark = pytest.mark.sklearn_compat
 ESTIMATORS = [
     RankSVC(),
     RankSVC(loss="ndcg", threshold="error"),
+    RankSVC(bound="tight"),
+    SVMRanker(bound="tight"),
     SVMRanker(),
     RankSVCCV(Cs=[1.0, 10.0], cv=2),
     SVMRankerCV(Cs=[1.0, 10.0], cv=2),

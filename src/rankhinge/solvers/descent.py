@@ -55,8 +55,8 @@ class _State:
         """Where the line search begins."""
         if self.pairs:
             return 1.0
-        length = np.linalg.norm(self.w)
-        return float(_FIRST_STEP * length / np.linalg.norm(direction)) if length > 0 else 1.0
+        length, ahead = np.linalg.norm(self.w), np.linalg.norm(direction)
+        return float(_FIRST_STEP * length / ahead) if length > 0 and ahead > 0 else 1.0
 
     def move(self, w: Array, value: float, gradient: Array) -> None:
         """Go to a new point, and learn from the change of the gradient."""

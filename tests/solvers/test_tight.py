@@ -1,0 +1,156 @@
+"""Descent and the tight bound: no step raises the objective, and the convex problem above certifies the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rankhinge.features import feature_map
+from rankhinge.losses import get_loss
+from rankhinge.objective import RankingObjective, one_list
+from rankhinge.solvers import Descent, Tight, make_solver
+
+SCALE = 20.0
+
+
+def overlapping(n=300, d=5, n_problems=1, seed=0):
+    """Features, relevance (K, n), and coefficients (d, K) of middling quality with scores of a large spread."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.array([1.0, 3.0] + [1.0] * (d - 2))
+    strength = X[:, :n_problems] + 0.4 * X[:, 1:2] ** 3 / 9 + rng.normal(size=(n, n_problems))
+    relevant = (strength > np.quantile(strength, 0.85, axis=0)).T
+    coef = np.linalg.lstsq(X, relevant.T - relevant.mean(axis=1), rcond=None)[0]
+    return X, np.ascontiguousarray(relevant), SCALE * coef / (X @ coef).std(axis=0)
+
+
+def objective_of(X, relevant, loss="ap"):
+    return RankingObjective(feature_map(X), [one_list(row) for row in relevant], get_loss(loss))
+
+
+def value(objective, coef, centre, C):
+    scores = objective.score(coef, np.arange(objective.n_problems))
+    return 0.5 * ((coef - centre) ** 2).sum(axis=0) + C * objective.evaluate_tight(scores).value
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "auc"])
+@pytest.mark.parametrize("pull", [0.01, 1.0, 30.0])
+def test_every_step_lowers_the_objective_and_the_end_is_certified(loss, pull):
+    X, relevant, centre = overlapping()
+    objective = objective_of(X, relevant, loss)
+    C = np.array([pull * SCALE**2])
+    result = Tight(objective, C, centre=centre, tol=1e-3).run()
+    assert result.status[0] == "converged"
+    assert result.gap[0] <= 1e-3
+    assert np.all(np.diff(result.history["primal"][0]) <= 0.0)
+    at_start = value(objective, centre, centre, C)
+    assert result.objective[0] <= at_start[0]
+    assert result.objective[0] == pytest.approx(value(objective, result.coef, centre, C)[0], rel=1e-12)
+
+
+def test_the_convex_problem_above_touches_at_the_point_and_its_bound_holds():
+    # By hand: G(w) ≤ ½‖w - w₀‖² + C (J(Xw) - u·Xw) for the u of any ranking by scores, with equality where u is from.
+    X, relevant, centre = overlapping()
+    objective, C = objective_of(X, relevant), np.array([5.0 * SCALE**2])
+    result = Tight(objective, C, centre=centre, tol=1e-4).run()
+    everything = np.arange(1)
+    u = objective.reference(objective.score(result.coef, everything)).coefficients
+
+    def above(coef):
+        scores = objective.score(coef, everything)
+        linear = float(u.values[0] @ scores.values[0])
+        convex = float(objective.evaluate(scores).value[0])
+        return 0.5 * float(((coef - centre) ** 2).sum()) + C[0] * (convex - linear)
+
+    assert above(result.coef) == pytest.approx(result.objective[0], rel=1e-9)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-1, 1.0, 10.0):
+        for _ in range(20):
+            other = result.coef + size * rng.normal(size=result.coef.shape)
+            assert value(objective, other, centre, C)[0] <= above(other) * (1 + 1e-12)
+            # No point of the convex problem lies noticeably below the end.
+            assert above(other) >= result.objective[0] * (1 - 3e-3)
+
+
+def test_a_tiny_C_returns_the_start():
+    X, relevant, centre = overlapping()
+    result = Tight(objective_of(X, relevant), np.array([1e-12]), centre=centre).run()
+    np.testing.assert_allclose(result.coef, centre, rtol=1e-9)
+    assert result.status[0] == "converged"
+
+
+def test_problems_in_lockstep_end_where_they_end_alone():
+    X, relevant, centre = overlapping(n_problems=3)
+    C = np.array([0.1, 1.0, 10.0]) * SCALE**2
+    joint = Tight(objective_of(X, relevant), C, centre=centre, tol=1e-5).run()
+    assert set(joint.status) == {"converged"}
+    for k in range(3):
+        alone = Tight(objective_of(X, relevant[k : k + 1]), C[k : k + 1], centre=centre[:, k : k + 1], tol=1e-5).run()
+        # The descents are the same; the bundle solver spends more on a single problem, and ends elsewhere within tol.
+        assert joint.objective[k] == pytest.approx(alone.objective[0], rel=1e-3)
+
+
+def test_without_a_certificate_the_descent_alone_is_run():
+    X, relevant, centre = overlapping()
+    objective, C = objective_of(X, relevant), np.array([SCALE**2])
+    result = Tight(objective, C, centre=centre, certify=False).run()
+    whole = Tight(objective, C, centre=centre).run()
+    assert np.isinf(result.gap[0])
+    assert whole.objective[0] <= result.objective[0] * (1 + 1e-9)
+    assert result.n_passes < whole.n_passes
+
+
+def test_too_few_iterations_leave_the_best_so_far():
+    X, relevant, centre = overlapping()
+    objective, C = objective_of(X, relevant), np.array([10 * SCALE**2])
+    result = Tight(objective, C, centre=centre, max_iter=3).run()
+    assert result.status[0] == "max_iter"
+    assert result.objective[0] < value(objective, centre, centre, C)[0]
+    assert result.objective[0] == pytest.approx(value(objective, result.coef, centre, C)[0], rel=1e-12)
+
+
+def test_planes_of_an_earlier_run_are_still_valid():
+    X, relevant, centre = overlapping()
+    objective, C = objective_of(X, relevant), np.array([5.0 * SCALE**2])
+    first = Tight(objective, C, centre=centre).run()
+    assert first.planes[0].offsets.size > 0
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        coef = first.coef * rng.uniform(0.1, 3.0) + rng.normal(size=first.coef.shape)
+        hinge = float(objective.evaluate(objective.score(coef, np.arange(1))).value[0])
+        assert np.all(first.planes[0].offsets + first.planes[0].slopes @ coef[:, 0] <= hinge * (1 + 1e-9))
+
+
+def test_descent_on_a_convex_function_reaches_its_minimum():
+    X, relevant, _ = overlapping()
+    objective, C = objective_of(X, relevant), np.array([3.0])
+    centre = np.zeros((X.shape[1], 1))
+    descent = Descent(objective, objective.evaluate, C, centre, centre, np.arange(1), tol=1e-9)
+    values = [descent.value(0)]
+    while descent.active.size:
+        descent.step()
+        values.append(descent.value(0))
+    best = make_solver("bundle", objective, C, tol=1e-8).run().objective[0]
+    assert np.all(np.diff(values) <= 0.0)
+    assert descent.value(0) == pytest.approx(best, rel=1e-4)
+    assert descent.value(0) >= best * (1 - 1e-7)
+
+
+def test_descent_agrees_with_a_library_on_a_smooth_function():
+    rng = np.random.default_rng(0)
+    X, target = rng.normal(size=(40, 6)), rng.normal(size=40)
+    objective = objective_of(X, np.arange(40)[None, :] < 10)
+
+    def smooth(scores):
+        away = scores.values - target
+        evaluation = type(objective.evaluate(scores))
+        slope = scores._replace(values=np.tanh(away))
+        return evaluation(np.log(np.cosh(away)).sum(axis=1), np.zeros(1), slope)
+
+    centre = np.zeros((6, 1))
+    descent = Descent(objective, smooth, np.array([2.0]), centre, centre, np.arange(1), tol=1e-14)
+    while descent.active.size:
+        descent.step()
+    expected = minimize(lambda w: 0.5 * w @ w + 2.0 * np.log(np.cosh(X @ w - target)).sum(), np.zeros(6), tol=1e-12)
+    assert descent.value(0) == pytest.approx(expected.fun, rel=1e-9)
+    np.testing.assert_allclose(descent.point(0), expected.x, atol=1e-4)

@@ -1,0 +1,223 @@
+"""``bound="tight"`` on the estimators: the objective as documented, starts, containers, lockstep, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, structured_hinge, tight_hinge
+
+from .helpers import binary, graded, level_weights, multiclass, multilabel
+
+
+def overlapping(seed=0, n=400):
+    return binary(n=n, d=5, seed=seed, noise=2.0)
+
+
+def value(model, X, relevant, k=0):
+    away = model.coef_[k] - model.init_coef_[k]
+    C = np.atleast_1d(model.C_)[k]
+    return 0.5 * away @ away + C * tight_hinge(X @ model.coef_[k], relevant, model.loss).value
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "rr", "auc", "rbp"])
+def test_the_objective_is_as_documented_and_never_rises(loss):
+    X, y = overlapping()
+    model = RankSVC(loss, bound="tight", C=300.0, scale=10.0).fit(X, y)
+    assert model.objective_ == pytest.approx(value(model, X, y), rel=1e-9)
+    assert model.status_ == "converged"
+    assert model.gap_ <= model.tol
+    assert np.all(np.diff(model.history_["primal"]) <= 0)
+    start = 300.0 * tight_hinge(X @ model.init_coef_[0], y, loss).value
+    assert model.history_["primal"][0] <= start * (1 + 1e-12)
+    assert model.n_passes_ > model.n_iter_
+    assert (X @ model.init_coef_[0]).std() == pytest.approx(10.0)
+
+
+def test_without_tuning_the_training_loss_is_below_that_of_the_start():
+    X, y = overlapping()
+    model = RankSVC(bound="tight").fit(X, y)
+    logistic = LogisticRegression().fit(X, y).coef_[0]
+    assert model.scale_ == pytest.approx((y == 0).sum() / 30)
+    assert pytest.approx(model.scale_**2 / 10) == model.C_
+    np.testing.assert_allclose(
+        model.init_coef_[0] / np.linalg.norm(model.init_coef_[0]), logistic / np.linalg.norm(logistic), atol=0.01
+    )
+    assert tight_hinge(X @ model.coef_[0], y).value < tight_hinge(X @ model.init_coef_[0], y).value
+
+
+def test_starts():
+    X, y = overlapping()
+    given = np.arange(5.0) - 1.5
+    model = RankSVC(bound="tight", init=given, scale=7.0).fit(X, y)
+    np.testing.assert_allclose(model.init_coef_[0], given * 7.0 / (X @ given).std())
+    convex = RankSVC(C=100.0).fit(X, y)
+    model = RankSVC(bound="tight", init="convex", scale=7.0).fit(X, y)
+    scores = X @ convex.coef_[0]
+    np.testing.assert_allclose(X @ model.init_coef_[0], 7.0 * scores / scores.std(), atol=0.2)
+    regularised = RankSVC(bound="tight", init_C=1e-4).fit(X, y)
+    expected = LogisticRegression(C=1e-4).fit(X, y).coef_[0]
+    direction = regularised.init_coef_[0] / np.linalg.norm(regularised.init_coef_[0])
+    np.testing.assert_allclose(direction, expected / np.linalg.norm(expected), atol=0.01)
+
+
+def test_the_start_is_returned_if_nothing_better_is_found():
+    X, y = overlapping()
+    model = RankSVC(bound="tight", C=1e-9).fit(X, y)
+    np.testing.assert_allclose(model.coef_, model.init_coef_, rtol=1e-6)
+    # A perfect ranking far apart: the bound is 0 already.
+    X = np.linspace(-1, 1, 30)[:, None]
+    model = RankSVC(bound="tight", init=[1.0], scale=1e6).fit(X, X[:, 0] > 0.5)
+    np.testing.assert_allclose(model.coef_, model.init_coef_, rtol=1e-12)
+    assert model.objective_ == pytest.approx(0.0, abs=1e-9)
+
+
+def test_warm_start_goes_on_from_the_last_coefficients():
+    X, y = overlapping()
+    model = RankSVC(bound="tight", C=300.0, scale=10.0, warm_start=True).fit(X, y)
+    first, n_iter = model.objective_, model.n_iter_
+    model.fit(X, y)
+    assert model.objective_ <= first * (1 + 1e-9)
+    assert model.n_iter_ <= n_iter
+
+
+@pytest.mark.parametrize(
+    "container", [sparse.csr_array, sparse.csc_array, lambda X: X.astype(np.float32), np.asfortranarray]
+)
+def test_containers(container):
+    X, y = overlapping()
+    X = np.round(X, 2).astype(np.float32).astype(np.float64)
+    expected = RankSVC(bound="tight", C=100.0, scale=10.0).fit(X, y)
+    model = RankSVC(bound="tight", C=100.0, scale=10.0).fit(container(X), y)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+
+
+def test_labels_in_lockstep_with_a_mask():
+    X, Y = multilabel(n=200)
+    mask = np.random.default_rng(0).random(Y.shape) < 0.9
+    model = RankSVC(bound="tight", C=50.0, scale=10.0).fit(X, Y, mask=mask)
+    assert model.coef_.shape == model.init_coef_.shape == (3, 4)
+    assert model.C_.shape == model.scale_.shape == model.gap_.shape == (3,)
+    for k in range(3):
+        known = mask[:, k]
+        assert model.objective_[k] == pytest.approx(value(model, X[known], Y[known, k], k), rel=1e-9)
+        alone = RankSVC(bound="tight", C=50.0, scale=10.0).fit(X[known], Y[known, k])
+        assert model.objective_[k] == pytest.approx(alone.objective_, rel=1e-2)
+
+
+def test_multiclass_predicts_as_well_as_its_start():
+    X, y = multiclass(n=300)
+    model = RankSVC(bound="tight").fit(X, y)
+    assert np.mean(model.predict(X) == y) > 0.6
+    assert model.scale_.shape == model.slope_.shape == (3,)
+
+
+def test_a_label_without_positives():
+    X, Y = multilabel(n=100)
+    Y[:, 1] = 0
+    with pytest.warns(UserWarning, match="no positive"):
+        model = RankSVC(bound="tight").fit(X, Y)
+    assert np.isnan(model.C_[1])
+    assert model.status_[1] == "constant"
+    assert not model.coef_[1].any()
+
+
+def test_lists_with_grades():
+    X, y, qid = graded(n_queries=12, size=15)
+    model = SVMRanker(bound="tight", scale=3.0, C=20.0).fit(X, y, qid=qid)
+    expected = 0.0
+    gains = [0.0, 1.0, 3.0]
+    for query in np.unique(qid):
+        rows = qid == query
+        for level, weight in level_weights(y[rows].tolist(), gains):
+            if not np.all(y[rows] >= level):
+                expected += weight * tight_hinge(X[rows] @ model.coef_, y[rows] >= level, "ndcg").value / 12
+    away = model.coef_ - model.init_coef_
+    assert model.objective_ == pytest.approx(0.5 * away @ away + 20.0 * expected, rel=1e-9)
+    within = np.concatenate(
+        [X[qid == q] @ model.init_coef_ - (X[qid == q] @ model.init_coef_).mean() for q in set(qid)]
+    )
+    assert within.std() == pytest.approx(3.0)
+    assert SVMRanker(bound="tight", init="logistic").fit(X, y, qid=qid).gap_ <= 1e-3
+
+
+def test_the_same_model_again():
+    X, y = overlapping()
+    first, second = (RankSVC(bound="tight", random_state=0).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+def test_an_interrupt_leaves_a_usable_model():
+    X, y = overlapping()
+    model = RankSVC(bound="tight", C=1000.0, scale=10.0)
+    calls = []
+
+    def interrupt(self, **values):
+        calls.append(values)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rankhinge.svm._base.Progress.update", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert model.objective_ == pytest.approx(value(model, X, y), rel=1e-9)
+    assert model.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "zero-one"}, "'zero-one' has none"),
+        ({"init": np.ones(3)}, r"init has shape \(3,\), but there are 1 problems with 5 features"),
+        ({"init": [1.0, np.nan, 1.0, 1.0, 1.0]}, r"init has nan at \(0, 1\)"),
+        ({"init": np.zeros(5)}, "the same score"),
+        ({"scale": -1.0}, "The 'scale' parameter"),
+        ({"init": "ridge"}, "The 'init' parameter"),
+        ({"bound": "loose"}, "The 'bound' parameter"),
+        ({"init_C": [1.0, 2.0]}, r"init_C has shape \(2,\), but there are 1 problems"),
+    ],
+)
+def test_bad_parameters(options, message):
+    X, y = overlapping()
+    with pytest.raises(ValueError, match=message):
+        RankSVC(**{"bound": "tight", **options}).fit(X, y)
+
+
+def test_the_search_takes_the_best_of_its_grid():
+    X, y = overlapping()
+    model = RankSVCCV(bound="tight", Cs=3, scales=2, init_Cs=[0.01, 1.0], cv=3, random_state=0).fit(X, y)
+    assert model.scores_.shape == (2, 2, 3, 3)
+    assert model.init_scores_.shape == (2, 3)
+    assert model.scales_.shape == (2,)
+    assert model.Cs_.shape == (2, 3)
+    assert model.scale_ in model.scales_
+    assert model.init_C_ in model.init_Cs_
+    assert np.isclose(model.Cs_, model.C_).any() or np.isclose(0.1 * model.Cs_, model.C_).any()
+    again = RankSVC(bound="tight", C=model.C_, scale=model.scale_, init_C=model.init_C_).fit(X, y)
+    assert model.objective_ == pytest.approx(again.objective_, rel=1e-9)
+
+
+def test_the_search_over_labels_and_over_queries():
+    X, Y = multilabel(n=120)
+    model = RankSVCCV(bound="tight", Cs=[5.0, 50.0], scales=[5.0, 20.0], cv=2, random_state=0).fit(X, Y)
+    assert model.scores_.shape == (3, 2, 2, 2, 2)
+    assert model.C_.shape == model.scale_.shape == model.init_C_.shape == (3,)
+    assert set(model.scale_) <= {5.0, 20.0}
+    X, y, qid = graded(n_queries=12, size=10)
+    ranker = SVMRankerCV(bound="tight", Cs=2, scales=1, init_Cs=[1.0, 10.0], cv=3, random_state=0).fit(X, y, qid=qid)
+    assert ranker.scores_.shape == (2, 1, 2, 3)
+    assert ranker.coef_.shape == ranker.init_coef_.shape == (3,)
+    given = clone(ranker).set_params(init=[1.0, 0.0, 0.0]).fit(X, y, qid=qid)
+    assert given.init_scores_.shape == (1, 3)
+
+
+def test_the_bound_is_not_above_the_convex_one():
+    X, y = overlapping()
+    model = RankSVC(bound="tight").fit(X, y)
+    scores = X @ model.coef_[0]
+    assert tight_hinge(scores, y).value <= structured_hinge(scores, y)
