@@ -1,0 +1,158 @@
+"""The sets of `accuracy.py`, raw: features are standardised on the training part of each outer fold.
+
+A `Task` is one outer fold of one set. VOC action has a split of its own, MQ2008 its five folds; the others are cut
+into five stratified folds, three times over where they are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from _datasets import MQ2008_FEATURES, VOC_UNIT, data_file
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+N_FOLDS = 5
+
+
+class Part(NamedTuple):
+    """Samples: `y` of shape (n,), or (n, K) with a mask of the labelled entries; `qid` for lists."""
+
+    X: Any
+    y: NDArray[Any]
+    mask: NDArray[np.bool_] | None = None
+    qid: NDArray[Any] | None = None
+
+
+class Task(NamedTuple):
+    name: str
+    repeat: int
+    fold: int
+    train: Part
+    test: Part
+
+
+class Raw(NamedTuple):
+    """A set before it is cut: how often, and whether VOC's or LETOR's own split applies."""
+
+    X: Any
+    y: NDArray[Any]
+    n_repeats: int = 1
+
+
+def standardised(train: Any, test: Any) -> tuple[Any, Any]:
+    """Standard deviation 1 on the training part and, where X is dense, mean 0."""
+    scaler = StandardScaler(with_mean=not sparse.issparse(train)).fit(train)
+    return scaler.transform(train), scaler.transform(test)
+
+
+def _archive(file_name: str, n_repeats: int = 1) -> Callable[[], Raw]:
+    def load() -> Raw:
+        with np.load(data_file("imbalanced", file_name)) as file:
+            return Raw(file["X"].astype(np.float64), (file["y"] > 0).astype(np.int64), n_repeats)
+
+    return load
+
+
+def _w8a() -> Raw:
+    X, y = load_svmlight_file(str(data_file("imbalanced", "w8a.gz")), n_features=300, zero_based=False)
+    return Raw(X.tocsr(), (y > 0).astype(np.int64))
+
+
+def _a9a() -> Raw:
+    X, y = load_svmlight_file(str(data_file("imbalanced", "a9a.gz")), n_features=123, zero_based=True)
+    return Raw(X.tocsr(), (y > 0).astype(np.int64))
+
+
+def _hiv() -> Raw:
+    with np.load(data_file("hiv_molecules", "hiv_ecfp4_1024.npz")) as file:
+        X = sparse.csr_array(np.unpackbits(file["X"], axis=1).astype(np.float64))
+        return Raw(X, (file["y"] > 0).astype(np.int64))
+
+
+def _digits() -> Raw:
+    X, y = load_digits(return_X_y=True)
+    return Raw(X, y, 3)
+
+
+def _breast_cancer() -> Raw:
+    X, y = load_breast_cancer(return_X_y=True)
+    return Raw(X, y, 3)
+
+
+BINARY: dict[str, Callable[[], Raw]] = {
+    "mammography": _archive("23_mammography.npz", 3),
+    "celeba": _archive("8_celeba.npz"),
+    "cover": _archive("10_cover.npz"),
+    "CIFAR10_0": _archive("CIFAR10_0.npz", 3),
+    "w8a": _w8a,
+    "a9a": _a9a,
+    "hiv_molecules": _hiv,
+    "digits": _digits,
+    "breast cancer": _breast_cancer,
+}
+LISTS = ("mq2008", "lightgbm_rank")
+SETS = ("VOC action", *BINARY, *LISTS)
+
+
+def places(name: str) -> list[tuple[int, int]]:
+    """Repeat and fold of each task of a set."""
+    if name in ("VOC action", "lightgbm_rank"):
+        return [(0, 0)]
+    n_repeats = 3 if name in ("mammography", "CIFAR10_0", "digits", "breast cancer") else 1
+    return [(repeat, fold) for repeat in range(n_repeats) for fold in range(N_FOLDS)]
+
+
+def load(name: str, repeat: int, fold: int) -> Task:
+    """One task, features standardised on its training part."""
+    if name == "VOC action":
+        return Task(name, repeat, fold, *_voc())
+    if name == "mq2008":
+        return Task(name, repeat, fold, *_mq2008(fold))
+    if name == "lightgbm_rank":
+        return Task(name, repeat, fold, *_lightgbm_rank())
+    raw = BINARY[name]()
+    cuts = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=repeat).split(raw.y, raw.y))
+    inside, outside = cuts[fold]
+    X, X_test = standardised(raw.X[inside], raw.X[outside])
+    return Task(name, repeat, fold, Part(X, raw.y[inside]), Part(X_test, raw.y[outside]))
+
+
+def _voc() -> tuple[Part, Part]:
+    """Person boxes: square root, rows to norm 1, then standardised."""
+    with np.load(data_file("voc2012_action", "action_mobilenetv2.npz")) as file:
+        X = np.sqrt(VOC_UNIT * file["X_box"].astype(np.float64))
+        Y, inside = file["Y"].astype(np.int64), file["in_voc2011"]
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(float).tiny)
+    train, test = standardised(X[inside], X[~inside])
+    return Part(train, Y[inside], Y[inside] != 0), Part(test, Y[~inside], Y[~inside] != 0)
+
+
+def _mq2008(fold: int) -> tuple[Part, Part]:
+    """LETOR's folds: fold k is tested on one part; the other four are for training and choices."""
+    parts = []
+    for number in range(1, 6):
+        path = str(data_file("mq2008", f"S{number}.txt.gz"))
+        X, y, qid = load_svmlight_file(path, n_features=MQ2008_FEATURES, query_id=True)
+        parts.append((X.toarray(), y, qid))
+    # Fold 1 of LETOR is tested on S5, fold 2 on S1, and so on.
+    tested = (fold + 4) % 5
+    rest = [part for place, part in enumerate(parts) if place != tested]
+    X, y, qid = (np.concatenate([part[i] for part in rest]) for i in range(3))
+    train, test = standardised(X, parts[tested][0])
+    return Part(train, y, qid=qid), Part(test, parts[tested][1], qid=parts[tested][2])
+
+
+def _lightgbm_rank() -> tuple[Part, Part]:
+    loaded = []
+    for part in ("train", "test"):
+        X, y = load_svmlight_file(str(data_file("lightgbm_rank", f"rank.{part}")), n_features=301, zero_based=False)
+        sizes = np.loadtxt(data_file("lightgbm_rank", f"rank.{part}.query"), dtype=int)
+        loaded.append((X.toarray(), y, np.repeat(np.arange(sizes.size), sizes)))
+    train, test = standardised(loaded[0][0], loaded[1][0])
+    return Part(train, loaded[0][1], qid=loaded[0][2]), Part(test, loaded[1][1], qid=loaded[1][2])

@@ -1,0 +1,111 @@
+"""Does optimising the metric pay? Test average precision and NDCG by nested cross-validation.
+
+    make bench ONLY=accuracy                                    # all of it: some hours
+    make bench ONLY=accuracy ARGS="--sets mammography w8a"      # these sets; the others keep the results there are
+    make bench ONLY=accuracy ARGS=--redraw                      # the page from the results there are
+
+Every outer fold of every set is a task of its own, done in a process of its own; what is done is written at once, and a
+run that was stopped goes on where it was. ``--anew`` forgets what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from _harness import ROOT, SCRATCH, machine_facts, write_json
+
+# Processes, not threads within: products of many small folds gain nothing from them.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+RESULTS = Path(os.environ.get("RANKHINGE_ACCURACY", ROOT / "benchmarks" / "results" / "accuracy.json"))
+PAGE = ROOT / "docs" / "accuracy.md"
+
+
+def methods_of(name: str) -> list[str]:
+    from _accuracy_methods import CLASSIFIERS, RANKERS
+    from _accuracy_sets import LISTS
+
+    if name in LISTS:
+        return list(RANKERS)
+    # Boosted trees on 1280 dense features, ten times: hours, for a mark that linear models pass anyway.
+    return [method for method in CLASSIFIERS if not (name == "VOC action" and method == "LightGBM")]
+
+
+def run_task(name: str, repeat: int, fold: int, methods: list[str]) -> list[dict[str, Any]]:
+    """All methods on one outer fold."""
+    from _accuracy_methods import evaluate
+    from _accuracy_sets import load
+
+    task = load(name, repeat, fold)
+    return [evaluate(task, method) for method in methods]
+
+
+def key(record: dict[str, Any]) -> tuple[Any, ...]:
+    return record["set"], record["repeat"], record["fold"], record["method"]
+
+
+def wanted(names: list[str], records: list[dict[str, Any]]) -> list[tuple[str, int, int, list[str]]]:
+    """What is still to be done: a set, a place and the methods that lack a result."""
+    from _accuracy_sets import places
+
+    done = {key(record) for record in records}
+    tasks = []
+    for name in names:
+        for repeat, fold in places(name):
+            missing = [method for method in methods_of(name) if (name, repeat, fold, method) not in done]
+            # A method at a time where folds are few and fits are long, so that the processes share them.
+            parts = [[method] for method in missing] if len(places(name)) == 1 else [missing]
+            tasks += [(name, repeat, fold, part) for part in parts if part]
+    return sorted(tasks, key=lambda task: (task[1], task[2]))
+
+
+def save(path: Path, records: list[dict[str, Any]]) -> None:
+    facts = machine_facts("numpy", "scipy", "sklearn", "numba", "lightgbm", "xgboost")
+    write_json(path, {"machine": facts, "records": sorted(records, key=key)})
+
+
+def main() -> None:
+    from _accuracy_report import page
+    from _accuracy_sets import SETS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS))
+    parser.add_argument("--anew", action="store_true", help="forget the results of these sets")
+    parser.add_argument("--redraw", action="store_true", help="only make the page")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--quick", action="store_true", help="one fold of breast cancer, written elsewhere")
+    arguments = parser.parse_args()
+    results, output = (SCRATCH / "accuracy.json", SCRATCH / "accuracy.md") if arguments.quick else (RESULTS, PAGE)
+    records = json.loads(results.read_text())["records"] if results.exists() else []
+    if arguments.anew:
+        records = [record for record in records if record["set"] not in arguments.sets]
+    if not arguments.redraw:
+        tasks = wanted(["breast cancer"] if arguments.quick else arguments.sets, records)
+        tasks = tasks[:1] if arguments.quick else tasks
+        with ProcessPoolExecutor(arguments.jobs) as pool:
+            running = {pool.submit(run_task, *task): task for task in tasks}
+            for place, finished in enumerate(as_completed(running), 1):
+                name, repeat, fold, _ = running[finished]
+                new = finished.result()
+                records += new
+                save(results, records)
+                figures = "  ".join(
+                    f"{record['method']} {sum(record['AP']) / len(record['AP']):.4f}"
+                    if "AP" in record
+                    else f"{record['method']} {record['NDCG@10']:.4f}/{record['MAP']:.4f}"
+                    for record in new
+                )
+                print(f"{place}/{len(tasks)} {name} {repeat}.{fold}: {figures}", flush=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(page(json.loads(results.read_text())), encoding="utf-8")
+    print(f"wrote {output.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
