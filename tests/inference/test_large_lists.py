@@ -64,6 +64,47 @@ def test_each_negative_for_itself(kind, case):
         assert ranking.value == pytest.approx(expected, rel=0, abs=allowed), method
 
 
+def check_ties(ranking, scores, relevant):
+    """Equal scores of one class share one coefficient."""
+    for chosen in (relevant, ~relevant):
+        _, tied = np.unique(scores[chosen], return_inverse=True)
+        u = ranking.coefficients[chosen]
+        first = np.zeros(tied.max() + 1)
+        first[tied] = u
+        np.testing.assert_array_equal(u, first[tied])
+
+
+@pytest.mark.parametrize("name", ["ap", "ndcg", "rr", "auc", "rbp", "custom"])
+@pytest.mark.parametrize(("n_positives", "n_negatives"), [(1, 300), (12, 200), (40, 3000), (900, 1000)])
+@pytest.mark.parametrize("decimals", [0, 1, 15])
+def test_from_overlapping_to_separated(name, n_positives, n_negatives, decimals):
+    """From no negative with the last rank to all of them: each way of settling that rank, with ties and without."""
+    case = BY_NAME[name]
+    rng = np.random.default_rng(n_positives)
+    relevant = np.zeros(n_positives + n_negatives, bool)
+    relevant[rng.choice(relevant.size, n_positives, replace=False)] = True
+    for shift in (-3.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0, 20.0, 40.0, 1000.0):
+        scores = np.round(rng.normal(size=relevant.size) + shift * relevant, decimals)
+        ranking, slow = (most_violating_ranking(scores, relevant, case.loss, m) for m in ("auto", "greedy"))
+        assert ranking.value == pytest.approx(slow.value, rel=0, abs=CLOSE * scale(scores, relevant, slow))
+        check_ranking(ranking, scores, relevant, case.judge)
+        check_ties(ranking, scores, relevant)
+
+
+@pytest.mark.parametrize("period", [1, 2, 7, 79])
+def test_a_misleading_sample_of_a_short_list(period):
+    """Scores that return with a period: those looked at first may all be high, or all low."""
+    n = 5000
+    rng = np.random.default_rng(0)
+    for offset in range(0, period, 3):
+        for high, low in ((3.0, -3.0), (-3.0, 3.0), (-3.0, -30.0)):
+            scores = np.where(np.arange(n) % period == offset, high, low) + rng.normal(size=n)
+            relevant = np.arange(n) % 83 == 1
+            scores[relevant] = 2 + rng.normal(size=relevant.sum())
+            one, other = (most_violating_ranking(scores, relevant, method=m) for m in ("auto", "quicksort"))
+            assert one.value == pytest.approx(other.value, rel=CLOSE)
+
+
 @EVERY_KIND
 @pytest.mark.parametrize("name", ["ap", "ndcg"])
 @pytest.mark.parametrize(("n_positives", "n_negatives"), [(300, 20_000), (1000, 100_000)])

@@ -41,10 +41,11 @@ def test_quicksort(kind, n_positives, n_negatives, loss):
 @SIZES
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "rr", "auc"])
 def test_histogram(kind, n_positives, n_negatives, loss):
-    """At most P (L + 1) steps a round, L rounds, and 24 P at the end.
+    """At most P (L + 1) steps a round, L rounds, and 24 P for the rest.
 
     The ranks open in all groups of a round add up to P at most; each round settles a group's edges by halving and
-    leaves groups of about half the size; a group of 24 or fewer tries each open rank for each negative.
+    leaves groups of about half the size. The rest: 6 P in search of the score below which all have the last rank, and
+    groups of 24 or fewer, ranked by halving, some of them twice.
     """
     scores, relevant = large_list(kind, n_positives, n_negatives)
     n_steps = most_violating_ranking(scores, relevant, loss).n_steps

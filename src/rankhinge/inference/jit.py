@@ -1,7 +1,8 @@
 """How kernels are compiled: cached on disk, without the GIL, and with no wrapper that nobody calls.
 
 The first call of a process that finds no cache waits for the compiler, and each wrapper is a function more to compile:
-`kernel` is for what Python calls, `inner` for what only kernels call.
+`kernel` is for what Python calls, `inner` for what only kernels call. A constant as an argument is a type of its own,
+and a function that is called with one and with a variable is compiled twice: hence ``np.int64(0)`` here and there.
 """
 
 from __future__ import annotations

@@ -173,11 +173,10 @@ class _LongList:
             return count(scores[part], self.relevant[part], grid, buckets[part], counts[n])
 
         raise_if_bad(on_stretches(count_part, parts), parts)
-        table = np.zeros(grid.size + 1)
-        n_ranks = query.positives.size + 1
-        groups, steps = settle_buckets(query, grid, counts.sum(axis=0), 0, 1, n_ranks, self.rank_counts, table)
+        codes = counts.sum(axis=0, dtype=np.int64)
+        groups, steps = settle_buckets(query, grid, codes, 0, 1, query.positives.size + 1, self.rank_counts)
         self.n_steps += steps
-        unsettled = counts[:, np.flatnonzero(table < 0)]
+        unsettled = counts[:, np.flatnonzero(codes < 0)]
         # Each thread's share of a group begins where the shares of those before it end: the order of the list.
         following = groups[:, START] + np.cumsum(unsettled, axis=0) - unsettled
         n_left = int(groups[-1, STOP]) if len(groups) else 0
@@ -186,10 +185,11 @@ class _LongList:
 
         def write_part(n: int, part: slice) -> None:
             write(
+                query,
                 scores[part],
                 buckets[part],
                 part.start,
-                table,
+                codes,
                 following[n],
                 values,
                 index,
@@ -218,7 +218,9 @@ class _LongList:
         return lowest, highest
 
     def _n_buckets(self) -> int:
-        return min(max(_LEAST_BUCKETS, 64 * self.query.positives.size), _MOST_BUCKETS)
+        # More buckets than half the negatives would mostly be empty, or hold one.
+        wanted = min(64 * self.query.positives.size, self.query.n_negatives // 2)
+        return min(max(_LEAST_BUCKETS, wanted), _MOST_BUCKETS)
 
     def _settle(
         self,

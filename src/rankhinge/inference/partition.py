@@ -89,7 +89,7 @@ def partition(values, index, start, stop, pivot):
 @kernel
 def select(values, index, start, stop, target):
     """Quickselect: bring the score that belongs at position `target` there; return its block of equals."""
-    seed = 12345
+    seed = np.int64(12345)
     rounds = 0
     size = stop - start
     limit = 32
@@ -124,7 +124,7 @@ def sort_descending(values, index):
     """Sort all of `values`, `index` along with it: into buckets first, which spares most comparisons."""
     size = values.size
     if size <= _INSERTION:
-        insertion_sort(values, index, 0, size)
+        insertion_sort(values, index, np.int64(0), size)
         return
     lowest = highest = values[0]
     for k in range(1, size):

@@ -16,6 +16,7 @@ from rankhinge.inference.jit import inner, kernel
 # Differences of scores, and sums of a list's worth of them, must not overflow.
 LARGEST_SCORE = 1e300
 CHUNK = 1 << 14
+_ROOM = 512
 
 
 @kernel
@@ -41,19 +42,21 @@ def extent(scores, relevant):
     # Four lanes: a single running minimum would wait for itself at every sample.
     low0 = low1 = low2 = low3 = filler
     high0 = high1 = high2 = high3 = filler
-    for quarter in range(scores.size // 4):
-        k = 4 * quarter
-        s0 = filler if relevant[k] else np.float64(scores[k])
-        s1 = filler if relevant[k + 1] else np.float64(scores[k + 1])
-        s2 = filler if relevant[k + 2] else np.float64(scores[k + 2])
-        s3 = filler if relevant[k + 3] else np.float64(scores[k + 3])
-        low0, high0 = s0 if s0 < low0 else low0, s0 if s0 > high0 else high0
-        low1, high1 = s1 if s1 < low1 else low1, s1 if s1 > high1 else high1
-        low2, high2 = s2 if s2 < low2 else low2, s2 if s2 > high2 else high2
-        low3, high3 = s3 if s3 < low3 else low3, s3 if s3 > high3 else high3
-    for k in range(scores.size // 4 * 4, scores.size):
-        s0 = filler if relevant[k] else np.float64(scores[k])
-        low0, high0 = s0 if s0 < low0 else low0, s0 if s0 > high0 else high0
+    room = np.empty(_ROOM)
+    for k in range(_ROOM):
+        room[k] = filler
+    for start in range(0, scores.size, _ROOM):
+        part, part_relevant = scores[start : start + _ROOM], relevant[start : start + _ROOM]
+        # This copy is vectorised; amid the comparisons the choice would be a branch, mispredicted on mixed lists.
+        for k in range(part.size):
+            room[k] = filler if part_relevant[k] else np.float64(part[k])
+        # What an earlier part has left beyond the end does no harm.
+        for k in range(0, part.size, 4):
+            s0, s1, s2, s3 = room[k], room[k + 1], room[k + 2], room[k + 3]
+            low0, high0 = s0 if s0 < low0 else low0, s0 if s0 > high0 else high0
+            low1, high1 = s1 if s1 < low1 else low1, s1 if s1 > high1 else high1
+            low2, high2 = s2 if s2 < low2 else low2, s2 if s2 > high2 else high2
+            low3, high3 = s3 if s3 < low3 else low3, s3 if s3 > high3 else high3
     low0, high0 = low1 if low1 < low0 else low0, high1 if high1 > high0 else high0
     low2, high2 = low3 if low3 < low2 else low2, high3 if high3 > high2 else high2
     return low2 if low2 < low0 else low0, high2 if high2 > high0 else high0
@@ -79,23 +82,27 @@ def count(scores, relevant, grid, buckets, counts):
 
 
 @kernel
-def write(scores, buckets, offset, table, following, values, index, centre, coefficients, sums):
+def write(query, scores, buckets, offset, codes, following, values, index, centre, coefficients, sums):
     """Write u of the settled buckets; move the samples of unsettled ones, in order, to ``following[g]`` on.
 
-    ``sums[c]`` becomes the part of ``Σ u (s - centre)`` of chunk c. `index` counts from `offset`.
+    `codes` is what `settle_buckets` has found. ``sums[c]`` becomes the part of ``Σ u (s - centre)`` of chunk c. `index`
+    counts from `offset`.
     """
+    n_ranks = query.positives.size + 1
+    unit = 2.0 / query.positives.size / query.n_negatives
     for start in range(0, scores.size, CHUNK):
         part, part_buckets = scores[start : start + CHUNK], buckets[start : start + CHUNK]
         part_coefficients = coefficients[start : start + CHUNK]
         total = 0.0
         for k in range(part.size):
-            u = table[part_buckets[k]]
+            code = codes[part_buckets[k]]
             score = np.float64(part[k])
-            if u >= 0.0:
+            if code >= 0:
+                u = unit * (n_ranks - code)
                 part_coefficients[k] = u
                 total += u * (score - centre)
             else:
-                group = np.uint32(-1.0 - u)
+                group = np.uint32(-1 - code)
                 place = following[group]
                 following[group] = place + 1
                 values[place], index[place] = score, offset + start + k

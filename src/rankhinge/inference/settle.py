@@ -25,25 +25,27 @@ from rankhinge.inference.query import add, best_rank
 START, STOP, J0, LOW, HIGH = 0, 1, 2, 3, 4
 _SORTED = 24
 BUCKETED = 192
-_MOST_BUCKETS = 1 << 16
+_MOST_BUCKETS = 1 << 17
 
 
 @inner
 def n_buckets(size, n_open):
     """How many buckets for `size` negatives with `n_open` ranks to tell apart.
 
-    Each of the n_open thresholds leaves its bucket unsettled: sixteen times as many buckets leave a sixteenth.
+    Each of the n_open thresholds leaves its bucket unsettled: 64 times as many buckets leave a 64th. More than
+    there are negatives would not help.
     """
-    wanted = 16 * n_open + 64
+    wanted = 64 * n_open + 64
     wanted = wanted if wanted < size else size
     return wanted if wanted < _MOST_BUCKETS else _MOST_BUCKETS
 
 
 @kernel
 def one_group(size, n_positives):
-    """A stack that holds all negatives of a list as one group."""
+    """A stack that holds the `size` best negatives of a list as one group; if there are none, no rank is open."""
     groups = np.empty((1, 5), np.int64)
-    groups[0, START], groups[0, STOP], groups[0, J0], groups[0, LOW], groups[0, HIGH] = 0, size, 0, 1, n_positives + 1
+    groups[0, START], groups[0, STOP], groups[0, J0], groups[0, LOW] = 0, size, 0, 1
+    groups[0, HIGH] = n_positives + 1 if size > 0 else 1
     return groups
 
 
@@ -106,64 +108,55 @@ def write_sorted(query, values, index, ranks, start, stop, centre, coefficients,
     return total + error
 
 
-@inner
-def edge_ranks(query, grid, at_least, j0, low, high, ranks):
-    """Bounds on the ranks in each bucket: those of bucket b lie in ``ranks[b + 1] … ranks[b]``.
-
-    ``at_least[b]`` counts the group's negatives in buckets b and above. ``ranks[b]`` is the best rank of the
-    first negative below the edge, had it the edge's score. Divide and conquer over the edges; empty stretches and
-    those between equal ranks are never looked at. Returns the number of steps evaluated.
-    """
-    n_steps = 0
-    ranks[0], ranks[grid.size] = high, low
-    parts = np.empty((64, 2), np.int64)
-    parts[0, 0], parts[0, 1] = 0, grid.size
-    n_parts = 1
-    while n_parts > 0:
-        n_parts -= 1
-        a, b = parts[n_parts, 0], parts[n_parts, 1]
-        while b - a > 1:
-            if ranks[a] == ranks[b] or at_least[a] == at_least[b]:
-                for edge in range(a + 1, b):
-                    ranks[edge] = ranks[b]
-                break
-            middle = (a + b) >> 1
-            ranks[middle] = best_rank(query, j0 + 1 + at_least[middle], lower_edge(grid, middle), ranks[b], ranks[a])
-            n_steps += ranks[a] - ranks[b]
-            parts[n_parts, 0], parts[n_parts, 1] = a, middle
-            n_parts += 1
-            a = middle
-    return n_steps
-
-
 @kernel
-def settle_buckets(query, grid, counts, j0, low, high, rank_counts, table):
-    """From the counts of a grid: each settled bucket's u, and a group for each unsettled one.
+def settle_buckets(query, grid, counts, j0, low, high, rank_counts):
+    """Find the rank of each bucket that has one, and a group for each that has not; `counts` becomes the result.
 
-    ``table[b]`` becomes the coefficient of the bucket, or ``-1 - g`` where g numbers the unsettled groups. These are
+    Edge b, between buckets b - 1 and b, has the best rank of the first negative below it, had that the edge's score:
+    the ranks in buckets a … b - 1 lie between those of edges b and a. Divide and conquer over the edges; stretches that
+    are empty or lie between equal ranks are never looked into.
+
+    ``counts[b]`` becomes the rank of all in the bucket, or ``-1 - g`` where g numbers the unsettled groups. These are
     returned as rows (start, stop, j0, low, high) with consecutive places from 0, with the steps evaluated.
+    ``counts[grid.size]`` becomes the last rank, whose coefficient is 0.
     """
-    at_least = np.empty(grid.size + 1, np.int64)
+    # All in one array: fresh memory costs more than what is done with it here.
+    at_least = counts
     at_least[grid.size] = 0
     for b in range(grid.size - 1, -1, -1):
-        at_least[b] = at_least[b + 1] + counts[b]
-    ranks = np.empty(grid.size + 1, np.int64)
-    n_steps = edge_ranks(query, grid, at_least, j0, low, high, ranks)
+        at_least[b] += at_least[b + 1]
     # Each unsettled bucket takes at least one of the high - low changes of rank.
     groups = np.empty((grid.size if grid.size < high - low else high - low, 5), np.int64)
-    n_positives = query.positives.size
-    unit = 2.0 / n_positives / query.n_negatives
-    place = g = 0
-    for b in range(grid.size):
-        if ranks[b] == ranks[b + 1]:
-            table[b] = unit * (n_positives + 1 - ranks[b])
-            rank_counts[ranks[b]] += counts[b]
-        elif counts[b] > 0:
-            table[b] = -1.0 - g
-            groups[g, START], groups[g, STOP], groups[g, J0] = place, place + counts[b], j0 + at_least[b + 1]
-            groups[g, LOW], groups[g, HIGH] = ranks[b + 1], ranks[b]
-            place += counts[b]
+    n_steps = place = g = 0
+    parts = np.empty((64, 2), np.int64)
+    n_parts = 0
+    # The stretch at hand is a … b - 1, with ranks first … last; those above it wait.
+    a, b, first, last = 0, grid.size, low, high
+    while True:
+        n_inside = at_least[a] - at_least[b]
+        if n_inside > 0 and first < last and b - a > 1:
+            middle = (a + b) >> 1
+            rank = best_rank(query, j0 + 1 + at_least[middle], lower_edge(grid, middle), first, last)
+            n_steps += last - first
+            parts[n_parts, 0], parts[n_parts, 1] = b, first
+            n_parts += 1
+            b, first = middle, rank
+            continue
+        if n_inside > 0 and first < last:
+            groups[g, START], groups[g, STOP], groups[g, J0] = place, place + n_inside, j0 + at_least[b]
+            groups[g, LOW], groups[g, HIGH] = first, last
+            place += n_inside
             g += 1
+            counts[a] = -g
+        else:
+            rank_counts[first] += n_inside
+            for bucket in range(a, b):
+                counts[bucket] = first
+        if n_parts == 0:
+            break
+        n_parts -= 1
+        a, b, first, last = b, parts[n_parts, 0], parts[n_parts, 1], first
+    counts[grid.size] = query.positives.size + 1
     return groups[:g], n_steps
 
 
@@ -175,11 +168,10 @@ def bucket_step(query, values, index, group, centre, coefficients, rank_counts):
     """
     start, stop = group[START], group[STOP]
     grid = _grid_for(values, group)
-    counts = np.zeros(grid.size, np.int64)
+    codes = np.zeros(grid.size + 1, np.int64)
     for k in range(start, stop):
-        counts[bucket_of(grid, values[k])] += 1
-    table = np.empty(grid.size)
-    found, n_steps = settle_buckets(query, grid, counts, group[J0], group[LOW], group[HIGH], rank_counts, table)
+        codes[bucket_of(grid, values[k])] += 1
+    found, n_steps = settle_buckets(query, grid, codes, group[J0], group[LOW], group[HIGH], rank_counts)
     n_left = found[found.shape[0] - 1, STOP] if found.shape[0] > 0 else 0
     left_values, left_index = np.empty(n_left), np.empty(n_left, index.dtype)
     following = np.empty(found.shape[0], np.int64)
@@ -187,15 +179,17 @@ def bucket_step(query, values, index, group, centre, coefficients, rank_counts):
         following[g] = found[g, START]
         found[g, START] += start
         found[g, STOP] += start
+    unit = 2.0 / query.positives.size / query.n_negatives
     total, error = 0.0, 0.0
     for k in range(start, stop):
         value = values[k]
-        u = table[bucket_of(grid, value)]
-        if u >= 0.0:
+        code = codes[bucket_of(grid, value)]
+        if code >= 0:
+            u = unit * (query.positives.size + 1 - code)
             coefficients[index[k]] = u
             total, error = add(total, error, u * (value - centre))
         else:
-            g = int(-1.0 - u)
+            g = -1 - code
             left_values[following[g]], left_index[following[g]] = value, index[k]
             following[g] += 1
     for k in range(n_left):
@@ -204,12 +198,12 @@ def bucket_step(query, values, index, group, centre, coefficients, rank_counts):
 
 
 @inner
-def _settle_equal(query, values, index, group, centre, coefficients, rank_counts):
+def _settle_equal(query, values, index, start, stop, rank, unit, centre, coefficients, rank_counts):
     """All of a group at one known rank."""
-    u = 2.0 / query.positives.size / query.n_negatives * (query.positives.size + 1 - group[LOW])
-    rank_counts[group[LOW]] += group[STOP] - group[START]
+    u = unit * (query.positives.size + 1 - rank)
+    rank_counts[rank] += stop - start
     total, error = 0.0, 0.0
-    for k in range(group[START], group[STOP]):
+    for k in range(start, stop):
         coefficients[index[k]] = u
         total, error = add(total, error, u * (values[k] - centre))
     return total + error
@@ -227,33 +221,31 @@ def _grid_for(values, group):
 
 
 @inner
-def _settle_handful(query, values, index, start, stop, j0, low, high, unit, centre, coefficients, rank_counts):
-    """A few negatives with few ranks open, sorted and ranked one after the other: most groups end here."""
-    n_ranks = query.positives.size + 1
-    if stop - start == 1:
-        rank = best_rank(query, j0 + 1, values[start], low, high)
-        rank_counts[rank] += 1
-        u = unit * (n_ranks - rank)
-        coefficients[index[start]] = u
-        return u * (values[start] - centre), high - low
-    insertion_sort(values, index, start, stop)
-    total, n_steps, rank = 0.0, 0, low
-    k = start
-    while k < stop:
-        value, end, below = values[k], k, 0
-        while end < stop and values[end] == value:
-            if rank < high:
-                n_steps += high - rank
-                rank = best_rank(query, j0 + 1 + end - start, value, rank, high)
-            rank_counts[rank] += 1
-            below += n_ranks - rank
-            end += 1
-        u = unit * below if end == k + 1 else unit * (below / (end - k))
-        total += u * (value - centre) * (end - k)
-        for place in range(k, end):
-            coefficients[index[place]] = u
-        k = end
-    return total, n_steps
+def _first_of_high(query, values, start, stop, j0, low):
+    """Bisect sorted negatives of ranks low or low + 1 for the first of the latter; returns its place and the steps."""
+    first, end, n_steps = start, stop, 0
+    while first < end:
+        middle = (first + end) >> 1
+        n_steps += 1
+        if best_rank(query, j0 + 1 + middle - start, values[middle], low, low + 1) == low:
+            first = middle + 1
+        else:
+            end = middle
+    return first, n_steps
+
+
+@inner
+def _write_two(query, values, index, start, first, stop, low, unit, centre, coefficients, rank_counts):
+    """Write u for negatives of rank low up to place `first`, of rank low + 1 from there on; ``Σ u (s - centre)``."""
+    rank_counts[low] += first - start
+    rank_counts[low + 1] += stop - first
+    n_below = query.positives.size - low
+    total = 0.0
+    for k in range(start, stop):
+        u = unit * (n_below + (k < first))
+        coefficients[index[k]] = u
+        total += u * (values[k] - centre)
+    return total
 
 
 @kernel
@@ -264,7 +256,7 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
     ``coefficients[index]`` and adds to ``rank_counts[r]`` the number of negatives with rank r. Returns
     ``Σ u (s - centre)`` over the groups and the number of steps evaluated.
     """
-    total, error, n_steps, seed = 0.0, 0.0, 0, 12345
+    total, error, n_steps, seed = 0.0, 0.0, 0, np.int64(12345)
     unit = 2.0 / query.positives.size / query.n_negatives
     ranks = np.empty(values.size, np.int64)
     parts = np.empty((64, 4), np.int64)
@@ -279,18 +271,21 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
         start, stop, j0 = stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0]
         low, high = stack[n_groups, LOW], stack[n_groups, HIGH]
         if low == high:
-            part = _settle_equal(query, values, index, stack[n_groups], centre, coefficients, rank_counts)
+            part = _settle_equal(query, values, index, start, stop, low, unit, centre, coefficients, rank_counts)
             total, error = add(total, error, part)
-            continue
-        if stop - start <= 2 or (stop - start <= _SORTED and high - low <= 8):
-            part, steps = _settle_handful(
-                query, values, index, start, stop, j0, low, high, unit, centre, coefficients, rank_counts
-            )
-            total, error = add(total, error, part)
-            n_steps += steps
             continue
         if stop - start <= _SORTED:
             insertion_sort(values, index, start, stop)
+            if high - low == 1:
+                first, steps = _first_of_high(query, values, start, stop, j0, low)
+                n_steps += steps
+                # Most groups end here; ties on both sides of `first` must share their mean.
+                if not (start < first < stop and values[first - 1] == values[first]):
+                    part = _write_two(
+                        query, values, index, start, first, stop, low, unit, centre, coefficients, rank_counts
+                    )
+                    total, error = add(total, error, part)
+                    continue
             block, after = start, stop
         else:
             pivot, seed = median_of_three(values, start, stop, seed)

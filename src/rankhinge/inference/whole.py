@@ -1,6 +1,12 @@
-"""Inference on one list that fits the cache, in one compiled call."""
+"""Inference on one list that fits the cache, in one compiled call.
+
+As training goes on, more and more negatives have the last rank, P + 1, and u = 0. If a score is found that few reach
+and below which all have it, only those few are looked at (`_last_rank_cut`); else all are counted (`_count_out`).
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -9,10 +15,11 @@ from rankhinge.inference.finish import finish
 from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
-from rankhinge.inference.query import centre_of, make_query
+from rankhinge.inference.query import best_rank, centre_of, make_query
 from rankhinge.inference.settle import BUCKETED, START, STOP, n_buckets, one_group, settle, settle_buckets
 
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
+_MOST_CUTS = 5
 
 
 @kernel
@@ -22,25 +29,82 @@ def find(scores, relevant, wanted):
     for k in range(relevant.size):
         size += relevant[k] == wanted
     # A spare entry lets the store be unconditional: no branch to mispredict on mixed lists.
-    values, index = np.empty(size + 1), np.empty(size + 1, np.int64)
+    index = np.empty(size + 1, np.int64)
     found = 0
     for k in range(relevant.size):
-        values[found], index[found] = scores[k], k
+        index[found] = k
         found += relevant[k] == wanted
+    values = np.empty(size)
+    for k in range(size):
+        values[k] = scores[index[k]]
+    return values, index[:size]
+
+
+@inner
+def _find_above(scores, relevant, cut, size):
+    """Scores and places of the `size` negatives that score at least `cut`."""
+    values, index = np.empty(size + 1), np.empty(size + 1, np.int64)
+    found = 0
+    for k in range(scores.size):
+        if scores[k] >= cut:
+            values[found], index[found] = scores[k], k
+            found += not relevant[k]
     return values[:size], index[:size]
 
 
 @inner
-def _count_out(query, scores, relevant, centre, coefficients, rank_counts):
+def _high_score(scores, relevant):
+    """A score that about one negative in twenty reaches: the third best of some 64 spread over the list."""
+    first = second = third = -np.inf
+    for k in range(0, scores.size, scores.size // 64 + 1):
+        score = -np.inf if relevant[k] else np.float64(scores[k])
+        third = max(third, min(second, score))
+        second = max(second, min(first, score))
+        first = max(first, score)
+    return third
+
+
+@inner
+def _last_rank_cut(query, scores, relevant, highest):
+    """A score that few negatives reach and below which all have the last rank: a NaN if there is none.
+
+    Returns it, how many negatives reach it, and the steps evaluated. The first score tried decides whether there are
+    few: where there are not, as on overlapping scores, nothing more is spent.
+    """
+    n_ranks = query.positives.size + 1
+    n_steps = n_ranks - 1
+    if best_rank(query, 1, highest, 1, n_ranks) == n_ranks:
+        return np.inf, 0, n_steps
+    cut, n_reach = np.nan, 0
+    tried, high = _high_score(scores, relevant), highest
+    for _ in range(_MOST_CUTS):
+        n_above = 0
+        for k in range(scores.size):
+            n_above += (scores[k] >= tried) & (not relevant[k])
+        if n_above > query.n_negatives // 8:
+            break
+        n_steps += n_ranks - 1
+        if best_rank(query, n_above + 1, tried, 1, n_ranks) == n_ranks:
+            cut, n_reach = tried, n_above
+            if n_above <= 64 + query.n_negatives // 128:
+                break
+        elif math.isnan(cut):
+            break
+        else:
+            high = tried
+        tried = 0.5 * cut + 0.5 * high
+    return cut, n_reach, n_steps
+
+
+@inner
+def _count_out(query, scores, relevant, lowest, highest, centre, coefficients, rank_counts):
     """Settle by counting what can be; return the other negatives, their groups, ``Σ u (s - centre)`` and the steps."""
-    lowest, highest = extent(scores, relevant)
     n_positives = query.positives.size
     grid = make_grid(lowest, highest, n_buckets(query.n_negatives, n_positives))
     buckets = np.empty(scores.size, np.uint32)
-    counts = np.zeros(grid.size + 1, np.int64)
-    count(scores, relevant, grid, buckets, counts)
-    table = np.zeros(grid.size + 1)
-    groups, n_steps = settle_buckets(query, grid, counts, 0, 1, n_positives + 1, rank_counts, table)
+    codes = np.zeros(grid.size + 1, np.int32)
+    count(scores, relevant, grid, buckets, codes)
+    groups, n_steps = settle_buckets(query, grid, codes, 0, 1, n_positives + 1, rank_counts)
     n_groups = groups.shape[0]
     n_left = groups[n_groups - 1, STOP] if n_groups > 0 else 0
     following = np.empty(n_groups, np.int64)
@@ -48,7 +112,7 @@ def _count_out(query, scores, relevant, centre, coefficients, rank_counts):
         following[g] = groups[g, START]
     values, index = np.empty(n_left), np.empty(n_left, np.int64)
     sums = np.empty((scores.size + CHUNK - 1) // CHUNK)
-    write(scores, buckets, 0, table, following, values, index, centre, coefficients, sums)
+    write(query, scores, buckets, 0, codes, following, values, index, centre, coefficients, sums)
     total = 0.0
     for chunk in range(sums.size):
         total += sums[chunk]
@@ -74,13 +138,24 @@ def infer(scores, relevant, addresses, table, coefficients):
     sort_descending(positives, positive_index)
     query = make_query(addresses, table, positives, n_negatives)
     rank_counts = np.zeros(positives.size + 2, np.int64)
+    lowest, highest = extent(scores, relevant)
     # Σu = 0 allows any centre; one amid the scores keeps u·s accurate whatever their offset.
-    centre = centre_of(positives, extent(scores, relevant)[1])
+    centre = centre_of(positives, highest)
+    cut, n_above, n_steps = -np.inf, n_negatives, 0
     if n_negatives > BUCKETED:
-        values, index, groups, total, n_steps = _count_out(query, scores, relevant, centre, coefficients, rank_counts)
+        cut, n_above, n_steps = _last_rank_cut(query, scores, relevant, highest)
+    if not math.isnan(cut):
+        # All below the cut have the last rank.
+        values, index = _find_above(scores, relevant, cut, n_above)
+        groups, total = one_group(n_above, positives.size), 0.0
+        rank_counts[positives.size + 1] = n_negatives - n_above
+        for k in range(coefficients.size):
+            coefficients[k] = 0.0
     else:
-        values, index = find(scores, relevant, False)
-        groups, total, n_steps = one_group(n_negatives, positives.size), 0.0, 0
+        values, index, groups, total, steps = _count_out(
+            query, scores, relevant, lowest, highest, centre, coefficients, rank_counts
+        )
+        n_steps += steps
     rest, steps = settle(query, values, index, groups, centre, coefficients, rank_counts)
     loss, positive_total = finish(query, positive_index, rank_counts, centre, coefficients)
     return SETTLED, -1, loss + (total + rest + positive_total), loss, n_steps + steps, rank_counts
