@@ -189,6 +189,13 @@ def test_handles():
     assert wider.problems.tolist() == [0] * 5 + [2] * 5
     np.testing.assert_array_equal(wider.values[:5], np.vstack([span.values[:2], mixed.values[:3]]))
 
+    others = rng.normal(size=(2, 5, 3))
+    widened = objective.widen(span, mixed, others)
+    assert widened.problems.tolist() == wider.problems.tolist()
+    rows = wider.values.reshape(2, 5, -1)
+    expected = np.concatenate([rows[:, :2], np.einsum("mtr,mtn->mrn", others, rows)], axis=1)
+    np.testing.assert_allclose(widened.values.reshape(2, 5, -1), expected, rtol=1e-10, atol=1e-12)
+
     u = objective.evaluate(single).coefficients
     dots = [[u.values[c] @ span.values[2 * c + t] for t in range(2)] for c in range(2)]
     np.testing.assert_allclose(objective.dots(u, span), dots, rtol=1e-12)

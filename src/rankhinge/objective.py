@@ -39,6 +39,9 @@ from rankhinge.features import FeatureMap
 from rankhinge.inference import most_violating_ranking, most_violating_rankings
 from rankhinge.losses import RankingLoss, no_loss
 
+# Scores of a span are combined in blocks of so many samples, which stay in the cache.
+_BLOCK = 1 << 13
+
 __all__ = ["Evaluation", "Level", "Lists", "RankingObjective", "Scores", "graded_lists", "one_list"]
 
 
@@ -219,6 +222,19 @@ class RankingObjective:
             np.concatenate(parts, axis=1).reshape(-1, self.n_samples), np.concatenate(problems, axis=1).ravel()
         )
 
+    def widen(self, span: Scores, scores: Scores, weights: NDArray[np.float64]) -> Scores:
+        """A span with r more rows a problem: combinations, by weights (m, T + r, r), of its T and of r others."""
+        m, width, r = weights.shape
+        old, new = (handle.values.reshape(m, -1, self.n_samples) for handle in (span, scores))
+        wide = np.empty((m, width, self.n_samples))
+        for start in range(0, self.n_samples, _BLOCK):
+            # Block by block: a product of whole rows would be one more copy of them.
+            part = slice(start, start + _BLOCK)
+            wide[:, :-r, part] = old[:, :, part]
+            from_old, from_new = weights[:, :-r].transpose(0, 2, 1), weights[:, -r:].transpose(0, 2, 1)
+            wide[:, -r:, part] = from_old @ old[:, :, part] + from_new @ new[:, :, part]
+        return Scores(wide.reshape(m * width, -1), np.repeat(span.problems[:: width - r], width))
+
     def zeros(self, problems: NDArray[np.int64]) -> Scores:
         """Scores of the weights 0; no pass over X."""
         return Scores(np.zeros((problems.size, self.features.n_samples)), problems)
@@ -296,22 +312,23 @@ class RankingObjective:
         """J and Δ of one problem; writes u if there is room for it."""
         inside = scores if lists.index is None else scores[lists.index]
         value = loss = 0.0
-        total = np.zeros_like(inside)
+        total: NDArray[np.float64] | None = None
         for level in lists.levels:
             if lists.n_lists == 1:
                 one = most_violating_ranking(inside, level.relevant, ranking_loss)
                 value, loss = value + level.weights[0] * one.value, loss + level.weights[0] * one.loss
-                coefficients = level.weights[0] * one.coefficients
+                # The usual case, one level of weight 1, makes no copies.
+                weight, coefficients = level.weights[0], one.coefficients
+                coefficients = coefficients if weight == 1.0 else weight * coefficients
             else:
                 many = most_violating_rankings(inside, level.relevant, lists.offsets, ranking_loss)
                 value, loss = value + float(level.weights @ many.values), loss + float(level.weights @ many.losses)
                 coefficients = np.repeat(level.weights, np.diff(lists.offsets)) * many.coefficients
-            total += coefficients
-        if u is not None and lists.index is None:
-            u[:] = total
-        elif u is not None:
+            total = coefficients if total is None else total + coefficients
+        if u is not None:
             u[:] = 0.0
-            u[lists.index] = total
+            if total is not None:
+                u[slice(None) if lists.index is None else lists.index] = total
         return value, loss
 
     def n_blocks(self, problem: int) -> int:

@@ -83,6 +83,13 @@ class ListsObjective:
             np.concatenate(problems, axis=1).ravel(),
         )
 
+    def widen(self, span, scores, weights):
+        m, width, r = weights.shape
+        everything = self.join_spans(span, scores, m)
+        kept = np.zeros((m, width, width - r))
+        kept[:, : width - r] = np.eye(width - r)
+        return self.mix(everything, np.concatenate([kept, weights], axis=2))
+
     def select(self, scores, columns):
         return Scores(scores.values[columns], scores.problems[columns])
 

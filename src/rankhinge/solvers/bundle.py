@@ -158,13 +158,12 @@ class Bundle(CuttingPlane):
         scores = self.objective.score(np.concatenate(directions, axis=1), np.repeat(active, r))
         self.n_passes += 1
         T = self._bases[int(active[0])].shape[1]
-        weights = np.zeros((active.size, T + r, T + r))
-        weights[:, :T, :T] = np.eye(T)
+        weights = np.zeros((active.size, T + r, r))
         for c, k in enumerate(active):
-            new, weights[c, :, T:] = extension(self._bases[k], directions[c])
+            new, weights[c] = extension(self._bases[k], directions[c])
             self._bases[k] = np.column_stack([self._bases[k], new])
             self._anchors[k] = np.concatenate([self._anchors[k], np.zeros(r)])
-        self._span = self.objective.mix(self.objective.join_spans(self._span, scores, active.size), weights)
+        self._span = self.objective.widen(self._span, scores, weights)
 
     def _narrow(self, active: np.ndarray) -> None:
         """Keep the best point and the newest directions."""

@@ -83,6 +83,12 @@ class Objective(Protocol):
     def join_spans(self, first: Handle, second: Handle, n_problems: int) -> Handle:
         """A span with the columns of both, problem by problem. No pass."""
 
+    def widen(self, span: Handle, scores: Handle, weights: Array) -> Handle:
+        """A span with r more columns for each of m problems, combined of its T columns and of r others.
+
+        `scores` holds the others, problem by problem; `weights` (m, T + r, r). No pass.
+        """
+
     def select(self, scores: Handle, columns: Indices | slice) -> Handle:
         """Some columns of a handle, of scores or of coefficients. No pass."""
 
