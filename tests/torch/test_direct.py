@@ -77,9 +77,7 @@ def test_the_gradient_is_that_of_the_surrogate(update):
             augmented = (coefficients @ s + sign * epsilon * deltas).max()
             return sign * (augmented - (coefficients @ s).max()) / epsilon
 
-        value, gradient = gradient_of(
-            direct_loss, torch.tensor(scores), torch.tensor(relevant), epsilon, update=update
-        )
+        value, gradient = gradient_of(direct_loss, torch.tensor(scores), torch.tensor(relevant), epsilon, update=update)
         assert sign * (surrogate(scores) - value.item()) >= -1e-12
         steps = 1e-7 * np.eye(scores.size)
         differences = [(surrogate(scores + step) - surrogate(scores - step)) / 2e-7 for step in steps]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
-from rankhinge.torch.lists import make_lists
+from rankhinge.torch.lists import Lists
 from rankhinge.torch.operators import evaluate, pull_back, value_dtype
 from rankhinge.torch.settings import Settings, encode, loss_of, settings_of
 
@@ -134,17 +134,22 @@ def _add_chunk(
     embeddings: Tensor, labels: Tensor, scale: float, chunk: slice, settings: Settings, gradient: Tensor
 ) -> Tensor:
     """Sum of the values and number of usable queries among some rows; adds to the gradient if there is one."""
-    queries = embeddings[chunk]
+    queries, n = embeddings[chunk], embeddings.shape[0]
     scores = scale * (queries @ embeddings.T)
     relevant = labels[chunk, None] == labels
-    others = torch.ones_like(relevant)
-    others.diagonal(chunk.start).fill_(False)
-    lists = make_lists(scores, others, None, 1)
-    values, u, usable = evaluate(scores, relevant, lists, settings)
+    # Each query's similarity to itself goes to the end of its row, into a list of its own, which is not usable.
+    own = torch.arange(chunk.start, chunk.start + len(queries), device=scores.device)[:, None]
+    for matrix in (scores, relevant):
+        matrix.scatter_(1, own, matrix[:, -1:].clone())
+    starts = n * torch.arange(len(queries), device=scores.device)
+    offsets = torch.cat([torch.stack([starts, starts + n - 1], dim=1).reshape(-1), (starts[-1:] + n)])
+    values, u, usable = evaluate(scores, relevant, Lists(scores.shape, 1, offsets), settings)
     if gradient.numel():
-        weights = scale * lists.scatter(u)
-        gradient[chunk] += weights @ embeddings
-        gradient += weights.T @ queries
+        weights = u.reshape(scores.shape)
+        weights[:, -1:] = weights.gather(1, own)
+        weights.scatter_(1, own, 0.0)
+        gradient[chunk] += scale * (weights @ embeddings)
+        gradient += scale * (weights.T @ queries)
     return torch.stack([values.sum(), usable.sum().to(values.dtype)])
 
 
