@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rankhinge.inference import most_violating_rankings
+from rankhinge.inference import most_violating_ranking, most_violating_rankings
 from rankhinge.inference.callbacks import compile_loss
 from rankhinge.inference.passes import first_bad
 from rankhinge.losses import CustomLoss, RankingLoss
@@ -31,7 +31,13 @@ _parts: WeakKeyDictionary[RankingLoss, Any] = WeakKeyDictionary()
 
 def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
     """J, u and usability of each list."""
-    found = most_violating_rankings(scores.numpy(), relevant.numpy(), offsets.numpy(), loss)
+    s, r = scores.numpy(), relevant.numpy()
+    if offsets.shape[0] == 2 and 0 < np.count_nonzero(r) < r.size:
+        # For one list the machinery for many takes longer than inference itself, if the list is short.
+        one = most_violating_ranking(s, r, loss)
+        value = torch.tensor([one.value], dtype=torch.float64)
+        return Found(value, torch.from_numpy(one.coefficients), torch.ones(1, dtype=torch.bool))
+    found = most_violating_rankings(s, r, offsets.numpy(), loss)
     return Found(*map(torch.from_numpy, (found.values, found.coefficients, found.usable)))
 
 

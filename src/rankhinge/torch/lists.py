@@ -85,7 +85,7 @@ class Lists:
 
     def gather(self, tensor: Tensor) -> Tensor:
         """A tensor of the scores' shape as one contiguous vector, list by list."""
-        flat = tensor.movedim(self.dim, -1).reshape(-1)
+        flat = (tensor if self._runs_last else tensor.movedim(self.dim, -1)).reshape(-1)
         return (flat if self.index is None else flat[self.index]).contiguous()
 
     def scatter(self, flat: Tensor) -> Tensor:
@@ -94,8 +94,15 @@ class Lists:
             whole = flat.new_zeros(self.shape.numel())
             whole[self.index] = flat
             flat = whole
+        if self._runs_last:
+            return flat.reshape(self.shape)
         moved = [size for axis, size in enumerate(self.shape) if axis != self.dim] + [self.shape[self.dim]]
         return flat.reshape(moved).movedim(-1, self.dim).contiguous()
+
+    @property
+    def _runs_last(self) -> bool:
+        """Whether the lists lie one after the other as they are."""
+        return self.dim == len(self.shape) - 1
 
     def per_list(self, values: Tensor) -> Tensor:
         """One value a list, in the shape of the scores without `dim` (with groups: by ascending id)."""
