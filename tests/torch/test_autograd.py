@@ -147,9 +147,22 @@ def test_pytorch_has_no_objection_to_the_operator(epsilon, reduction):
     relevant = torch.rand(3, 8) < 0.5
     settings = encode("ap", reduction, "auto", "exponential", None, epsilon)
     torch.library.opcheck(rank_loss, (scores, relevant, None, None, 1, settings))
+    torch.library.opcheck(rank_loss, (scores, relevant, torch.rand(3, 8) < 0.9, None, 0, settings))
+    flat = scores.detach().reshape(-1).requires_grad_()
+    torch.library.opcheck(rank_loss, (flat, relevant.reshape(-1), None, torch.arange(24) % 4, 0, settings))
 
 
 def test_modules_have_no_parameters():
     for module in (RankHingeLoss(), DirectLoss(1.0), RetrievalLoss()):
         assert not list(module.parameters())
         assert module.state_dict() == {}
+
+
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_pytorch_has_no_objection_to_the_operator_for_embeddings(with_gradient):
+    from rankhinge.torch.retrieval import _retrieval
+    from rankhinge.torch.settings import encode
+
+    embeddings = torch.randn(9, 3, requires_grad=with_gradient)
+    settings = encode("ap", "mean", "auto", "exponential", None)
+    torch.library.opcheck(_retrieval, (embeddings, torch.arange(9) % 3, 2.0, 4, with_gradient, settings))
