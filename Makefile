@@ -11,10 +11,12 @@ STAMPS := $(VENV)/.stamps
 # Which extras of pyproject.toml a set consists of.
 EXTRAS_demo := plot
 EXTRAS_lint := dev
-EXTRAS_test := test
+EXTRAS_test := test,torch
 EXTRAS_full := all,test
-EXTRAS_bench := bench
+EXTRAS_bench := bench,bench-torch
 EXTRAS_experiments := all,bench
+# What is installed beside them without its dependencies.
+ALONE_bench := libauc
 
 SKLEARN_VERSIONS := 1.6 1.7 1.8 newest
 SKLEARN_TESTS := $(SKLEARN_VERSIONS:%=test-sklearn-%)
@@ -102,6 +104,7 @@ $(STAMPS)/environment:
 
 $(STAMPS)/%: pyproject.toml constraints.txt | $(STAMPS)/environment
 	$(PY) -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS_$*)]'
+	$(if $(ALONE_$*),$(PY) -m pip install --quiet -c constraints.txt --no-deps $(ALONE_$*))
 	@touch $@
 
 # The other pins stay in place for a given scikit-learn. The newest comes with the newest of everything

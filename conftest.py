@@ -14,8 +14,13 @@ _NEEDS = {
     "src/rankhinge/dask": "distributed",
     "src/rankhinge/plotting.py": "matplotlib",
     "src/rankhinge/torch": "torch",
+    "tests/torch": "torch",
 }
 collect_ignore = [path for path, library in _NEEDS.items() if find_spec(library) is None]
+
+# Processes that share the tests and each start a thread a core make each other wait at every operation of PyTorch,
+# tens of milliseconds for an addition. Set before PyTorch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # No deadline: the first call of a kernel compiles it. The same examples in every run, so that a
 # failure is the fault of the change at hand.

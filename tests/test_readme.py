@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ def test_there_are_snippets():
 def test_snippets_do_what_they_say(capsys):
     namespace: dict[str, object] = {"__name__": "readme"}
     for number, snippet in enumerate(snippets(), start=1):
+        if "import torch" in snippet and find_spec("torch") is None:
+            continue
         exec(compile(snippet, f"README.md, snippet {number}", "exec"), namespace)
         assert capsys.readouterr().out.splitlines() == promised(snippet)
 

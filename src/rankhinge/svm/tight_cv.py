@@ -108,7 +108,7 @@ def choose_tight(
         if fold is not None:
             found = _along(_starts(fold, grid, tol, max_iter), fold.quality, grid.init_Cs.size)
             starts[place], init_scores[fold.problems, :, place] = found
-    best = [_best(_means(init_scores[k])) for k in range(K)]
+    best = [int(np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1))) for k in range(K)]
     tried = np.array([[a, max(a - 1, 0)] for a in best])
     scores = np.full((K, _N_STARTS, n_scales, n_Cs, n_folds), np.nan)
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
@@ -193,19 +193,33 @@ def _along(
     return coefs + [coefs[-1]] * missing, np.array(scores + [scores[-1]] * missing).T
 
 
-def _means(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means over the folds, the last axis, that have a score."""
-    counted = ~np.isnan(scores).reshape(-1, scores.shape[-1]).any(axis=0)
-    if not counted.any():
-        return np.zeros(scores.shape[:-1])
-    means: NDArray[np.float64] = scores[..., counted].mean(axis=-1)
-    return means
+def _counted(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores without the folds, the last axis, that lack one."""
+    return scores[..., ~np.isnan(scores).reshape(-1, scores.shape[-1]).any(axis=0)]
 
 
-def _best(means: NDArray[np.float64]) -> int:
-    """Where the means are highest, with half the weight on the neighbours: a peak of a single point is noise."""
-    padded = np.pad(means, 1, mode="edge")
-    return int(np.argmax(padded[:-2] + 2.0 * padded[1:-1] + padded[2:]))
+def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values along a path, the first axis, with half the weight on the neighbours: a peak of one point is noise."""
+    padded = np.pad(values, [(1, 1)] + [(0, 0)] * (values.ndim - 1), mode="edge")
+    smooth: NDArray[np.float64] = (padded[:-2] + 2.0 * padded[1:-1] + padded[2:]) / 4.0
+    return smooth
+
+
+def _best(scores: NDArray[np.float64]) -> tuple[int, float]:
+    """Which point of a path (length, n_folds) to take, and the mean score of the best one.
+
+    That is the earliest, most regularised one that is not noticeably worse than the best: by less than half the
+    standard error of the difference, which is taken fold by fold.
+    """
+    counted = _smooth(_counted(scores))
+    n_folds = counted.shape[1]
+    if n_folds == 0:
+        return 0, -np.inf
+    means = counted.mean(axis=1)
+    top = int(np.argmax(means))
+    lost = counted[top] - counted
+    error = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(means.size)
+    return int(np.argmax(lost.mean(axis=1) <= 0.5 * error)), float(means[top])
 
 
 def _choose(
@@ -219,21 +233,17 @@ def _choose(
 
     Along each path the start itself counts as the point before the first: pulled hardest.
     """
-    begin = _means(init_scores)[tried]
-    best: tuple[float, float, float, float, float] | None = None
-    for a in range(scores.shape[0]):
+    # No fold could be scored: the caller says so.
+    best, chosen = -np.inf, (1.0, 1.0, 1.0, float(tried[0]))
+    for a, start in enumerate(tried):
         for b in range(scores.shape[1]):
             if np.isnan(scores[a, b]).all():
                 continue
-            values = np.concatenate([[begin[a]], _means(scores[a, b])])
-            padded = np.pad(values, 1, mode="edge")
-            smooth = (padded[:-2] + 2.0 * padded[1:-1] + padded[2:]) / 4.0
-            place = int(np.argmax(smooth))
-            if best is None or smooth[place] > best[0]:
+            place, score = _best(np.concatenate([init_scores[start][None, :], scores[a, b]]))
+            if score > best:
                 C = float(grid.Cs[problem, b, max(place - 1, 0)])
                 # The start itself: the least C of the path, ten times smaller.
                 C = C if place > 0 else 0.1 * C
-                start = int(tried[a])
-                best = (float(smooth[place]), C, float(grid.scales[problem, b]), float(grid.init_Cs[start]), start)
-    # No fold could be scored: the caller says so.
-    return (1.0, 1.0, 1.0, float(tried[0])) if best is None else best[1:]
+                best = score
+                chosen = (C, float(grid.scales[problem, b]), float(grid.init_Cs[start]), float(start))
+    return chosen

@@ -1,0 +1,242 @@
+"""Metric learning: a loss over a batch of embeddings in which each sample queries the others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankhinge.losses import RankingLoss
+from rankhinge.torch.lists import Lists
+from rankhinge.torch.operators import evaluate, pull_back, value_dtype
+from rankhinge.torch.settings import Settings, encode, loss_of, settings_of
+
+__all__ = ["RetrievalLoss", "retrieval_loss"]
+
+_SIMILARITIES = ("cosine", "dot")
+# How many similarities are held at a time: 16 MB in float32, and a few times that during inference.
+_AT_ONCE = 1 << 22
+
+
+def retrieval_loss(
+    embeddings: Tensor,
+    labels: Tensor,
+    *,
+    loss: str | RankingLoss = "ap",
+    similarity: str = "cosine",
+    scale: float = 1.0,
+    reduction: str = "mean",
+    chunk_size: int | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    r"""Mean over queries of the structured hinge, each sample of the batch being a query that ranks all others.
+
+    .. math:: \frac1Q \sum_q J(s_q), \qquad s_{qk} = \text{scale} \cdot \langle e_q, e_k \rangle, \quad k \ne q,
+
+    where the samples with the query's label are relevant: for ``loss="ap"`` a convex bound (in the similarities) on one
+    minus mean average precision. Classes may have any sizes, and batches any composition: a query that is alone in its
+    class, or whose class is the whole batch, does not count.
+
+    Parameters
+    ----------
+    embeddings : Tensor of shape (n, d), any floating dtype
+    labels : Tensor of shape (n,)
+    loss : str or RankingLoss, default "ap"
+        As for `rank_hinge`.
+    similarity : {"cosine", "dot"}, default "cosine"
+        ``"cosine"`` normalises the embeddings first.
+    scale : float, default 1.0
+        Factor of the similarities: the inverse of a temperature. The hinge asks for a margin of about half the loss
+        between relevant and other samples, and a cosine cannot exceed 1: the larger the scale, the less it asks for.
+    reduction : {"mean", "sum"}, default "mean"
+        Over the queries that count; 0 if there are none.
+    chunk_size : int, optional
+        Queries that are dealt with at a time. The n × n similarities are never held together: memory is O(n d) and
+        ``chunk_size · n``; default: as many as make 4 million similarities.
+    backend : {"auto", "compiled", "torch"}, default "auto"
+        As for `rank_hinge`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (); float64 for embeddings in float64, else float32.
+
+    Notes
+    -----
+    The gradient is computed together with the value, O(n² d) operations as for the similarities themselves.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from rankhinge.torch import retrieval_loss
+    >>> embeddings = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], requires_grad=True)
+    >>> value = retrieval_loss(embeddings, torch.tensor([0, 0, 1, 1]))
+    >>> value.backward()
+    >>> value.item(), retrieval_loss(embeddings, torch.tensor([0, 1, 0, 1])).item() > 1
+    (0.0, True)
+    """
+    _check(similarity, scale, reduction, chunk_size)
+    settings = encode(loss, reduction, backend, "exponential", None)
+    return _evaluate(embeddings, labels, similarity, scale, chunk_size, settings)
+
+
+def _evaluate(
+    embeddings: Tensor, labels: Tensor, similarity: str, scale: float, chunk_size: int | None, settings: str
+) -> Tensor:
+    if embeddings.ndim != 2 or embeddings.numel() == 0 or not embeddings.is_floating_point():
+        raise ValueError(
+            "embeddings must be of shape (n, d), not empty, of a floating-point dtype, "
+            f"got {embeddings.dtype} of shape {tuple(embeddings.shape)}"
+        )
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(f"labels have shape {tuple(labels.shape)}, but there are {embeddings.shape[0]} embeddings")
+    if labels.device != embeddings.device:
+        raise ValueError(f"labels are on {labels.device}, embeddings on {embeddings.device}")
+    wide = embeddings.to(value_dtype(embeddings.dtype))
+    if similarity == "cosine":
+        wide = torch.nn.functional.normalize(wide, dim=1)
+    with_gradient = torch.is_grad_enabled() and embeddings.requires_grad
+    rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
+    return _retrieval(wide, labels, float(scale), rows, with_gradient, settings)[0]
+
+
+@torch.library.custom_op(
+    "rankhinge::retrieval_loss",
+    mutates_args=(),
+    schema="(Tensor embeddings, Tensor labels, float scale, int rows, bool with_gradient, str settings)"
+    " -> (Tensor, Tensor)",
+)
+def _retrieval(
+    embeddings: Tensor, labels: Tensor, scale: float, rows: int, with_gradient: bool, settings: str
+) -> tuple[Tensor, Tensor]:
+    """The value, and its gradient if wanted."""
+    embeddings, chosen = embeddings.detach(), settings_of(settings)
+    bad = ~torch.isfinite(embeddings)
+    if bool(bad.any()):
+        row, column = torch.nonzero(bad)[0].tolist()
+        raise ValueError(f"embeddings[{row}, {column}] is {embeddings[row, column].item()}: they must be finite")
+    gradient = torch.zeros_like(embeddings) if with_gradient else embeddings.new_empty(0)
+    totals = []
+    # Rounded to half the bits, similarities would be tied: no autocast here.
+    with torch.autocast(embeddings.device.type, enabled=False):
+        for first in range(0, embeddings.shape[0], rows):
+            totals.append(_add_chunk(embeddings, labels, scale, slice(first, first + rows), chosen, gradient))
+    value, n_queries = torch.stack(totals).sum(dim=0).unbind()
+    if chosen.reduction == "mean":
+        share = 1.0 / n_queries.clamp(min=1)
+        value, gradient = value * share, gradient * share.to(gradient.dtype)
+    return value.to(embeddings.dtype), gradient
+
+
+def _add_chunk(
+    embeddings: Tensor, labels: Tensor, scale: float, chunk: slice, settings: Settings, gradient: Tensor
+) -> Tensor:
+    """Sum of the values and number of usable queries among some rows; adds to the gradient if there is one."""
+    queries, n = embeddings[chunk], embeddings.shape[0]
+    scores = scale * (queries @ embeddings.T)
+    relevant = labels[chunk, None] == labels
+    # Each query's similarity to itself goes to the end of its row, into a list of its own, which is not usable.
+    own = torch.arange(chunk.start, chunk.start + len(queries), device=scores.device)[:, None]
+    for matrix in (scores, relevant):
+        matrix.scatter_(1, own, matrix[:, -1:].clone())
+    starts = n * torch.arange(len(queries), device=scores.device)
+    offsets = torch.cat([torch.stack([starts, starts + n - 1], dim=1).reshape(-1), (starts[-1:] + n)])
+    values, u, usable = evaluate(scores, relevant, Lists(scores.shape, 1, offsets), settings)
+    if gradient.numel():
+        weights = u.reshape(scores.shape)
+        weights[:, -1:] = weights.gather(1, own)
+        weights.scatter_(1, own, 0.0)
+        gradient[chunk] += scale * (weights @ embeddings)
+        gradient += scale * (weights.T @ queries)
+    return torch.stack([values.sum(), usable.sum().to(values.dtype)])
+
+
+@_retrieval.register_fake
+def _(
+    embeddings: Tensor, labels: Tensor, scale: float, rows: int, with_gradient: bool, settings: str
+) -> tuple[Tensor, Tensor]:
+    return embeddings.new_empty(()), torch.empty_like(embeddings) if with_gradient else embeddings.new_empty(0)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(output[1])
+
+
+def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
+    (u,) = ctx.saved_tensors
+    nothing = u.new_empty(0, dtype=torch.int64)
+    result = None if gradient is None else pull_back(gradient, u, nothing, -1, u.dtype)
+    return result, None, None, None, None, None
+
+
+_retrieval.register_autograd(_backward, setup_context=_keep)
+
+
+class RetrievalLoss(torch.nn.Module):
+    """`retrieval_loss` as a module: takes the place of SmoothAP and FastAP, without a sampler.
+
+    Parameters
+    ----------
+    loss, similarity, scale, reduction, chunk_size, backend
+        As for `retrieval_loss`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from rankhinge.torch import RetrievalLoss
+    >>> embeddings = torch.randn(6, 4, requires_grad=True)
+    >>> RetrievalLoss("ap", scale=4.0)(embeddings, torch.tensor([0, 0, 0, 1, 1, 2])).backward()
+    >>> embeddings.grad.shape
+    torch.Size([6, 4])
+    """
+
+    def __init__(
+        self,
+        loss: str | RankingLoss = "ap",
+        *,
+        similarity: str = "cosine",
+        scale: float = 1.0,
+        reduction: str = "mean",
+        chunk_size: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.loss = loss
+        self.similarity = similarity
+        self.scale = scale
+        self.reduction = reduction
+        self.chunk_size = chunk_size
+        self.backend = backend
+        self._encode()
+
+    def _encode(self) -> None:
+        _check(self.similarity, self.scale, self.reduction, self.chunk_size)
+        self._settings = encode(self.loss, self.reduction, self.backend, "exponential", None)
+        loss_of(settings_of(self._settings))
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss; see `retrieval_loss`."""
+        return _evaluate(embeddings, labels, self.similarity, self.scale, self.chunk_size, self._settings)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # A copy has a loss object of its own.
+        self._encode()
+
+    def extra_repr(self) -> str:
+        """What `print` shows between the brackets."""
+        return f"{self.loss!r}, similarity={self.similarity!r}, scale={self.scale}, reduction={self.reduction!r}"
+
+
+def _check(similarity: str, scale: float, reduction: str, chunk_size: int | None) -> None:
+    if similarity not in _SIMILARITIES:
+        raise ValueError(f"similarity is {similarity!r}: choose one of {list(_SIMILARITIES)}")
+    if not (scale > 0 and math.isfinite(scale)):
+        raise ValueError(f"scale is {scale}: it must be positive and finite")
+    if reduction == "none":
+        raise ValueError("reduction is 'none': choose 'mean' or 'sum', or give a matrix of similarities to rank_hinge")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size is {chunk_size}: it must be at least 1")

@@ -1,0 +1,137 @@
+"""What a loss is asked to compute, as one string.
+
+An operator of PyTorch takes tensors, numbers and strings, but no Python objects; and a string is a constant for
+`torch.compile`. Losses that are objects are kept in a register, weakly, and the string has their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, pairwise
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from rankhinge.losses import RankingLoss, ZeroOne, get_loss
+
+__all__ = ["Settings", "encode", "loss_of", "settings_of"]
+
+_REDUCTIONS = ("mean", "sum", "none")
+_BACKENDS = ("auto", "compiled", "torch")
+_GAINS = ("exponential", "linear")
+
+_number = count(1)
+_keys: WeakKeyDictionary[RankingLoss, str] = WeakKeyDictionary()
+_objects: WeakValueDictionary[str, RankingLoss] = WeakValueDictionary()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The string, taken apart.
+
+    Attributes
+    ----------
+    loss : str
+        A name or a number in the register.
+    reduction, backend : str
+    gains : str or tuple of float
+    level_weights : None, "uniform" or tuple of float
+    epsilon : float
+        0: the structured hinge; else direct loss minimisation, with the sign of the update.
+    """
+
+    loss: str
+    reduction: str
+    backend: str
+    gains: str | tuple[float, ...]
+    level_weights: str | tuple[float, ...] | None
+    epsilon: float
+
+
+def encode(
+    loss: str | RankingLoss,
+    reduction: str,
+    backend: str,
+    gains: str | Sequence[float],
+    level_weights: str | Sequence[float] | None,
+    epsilon: float = 0.0,
+) -> str:
+    """The settings as a string, after a check of each."""
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction is {reduction!r}: choose one of {list(_REDUCTIONS)}")
+    if backend not in _BACKENDS:
+        raise ValueError(f"backend is {backend!r}: choose one of {list(_BACKENDS)}")
+    key = loss if isinstance(loss, str) else _key_of(loss)
+    parts = [key, reduction, backend, _gains_text(gains), _weights_text(level_weights), repr(float(epsilon))]
+    return "|".join(parts)
+
+
+@lru_cache(maxsize=256)
+def settings_of(text: str) -> Settings:
+    """The inverse of `encode`."""
+    loss, reduction, backend, gains, weights, epsilon = text.split("|")
+    return Settings(
+        loss,
+        reduction,
+        backend,
+        gains if gains in _GAINS else _floats(gains),
+        None if not weights else weights if weights == "uniform" else _floats(weights),
+        float(epsilon),
+    )
+
+
+def loss_of(settings: Settings) -> RankingLoss:
+    """The loss object; one of the user's must still be alive."""
+    if not settings.loss.startswith("#"):
+        loss = get_loss(settings.loss)
+    elif settings.loss in _objects:
+        loss = _objects[settings.loss]
+    else:
+        raise ValueError("the loss object of this compiled graph is gone: keep a reference to it")
+    if isinstance(loss, ZeroOne):
+        raise ValueError("the loss 'zero-one' decomposes over samples and ranks nothing: use one of torch's own losses")
+    return loss
+
+
+def _key_of(loss: Any) -> str:
+    if not isinstance(loss, RankingLoss):
+        raise ValueError(f"loss must be a name or an object of rankhinge.losses, got {loss!r}")
+    if loss not in _keys:
+        _keys[loss] = f"#{next(_number)}"
+        _objects[_keys[loss]] = loss
+    return _keys[loss]
+
+
+def _gains_text(gains: Any) -> str:
+    if isinstance(gains, str):
+        if gains not in _GAINS:
+            raise ValueError(f"gains is {gains!r}: choose one of {list(_GAINS)} or give one number for each label")
+        return gains
+    table = [float(gain) for gain in gains]
+    ascends = len(table) > 1 and table[0] == 0 and all(a < b for a, b in pairwise(table))
+    if not (ascends and math.isfinite(table[-1])):
+        raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
+    return _join(table)
+
+
+def _weights_text(weights: Any) -> str:
+    if weights is None:
+        return ""
+    if isinstance(weights, str):
+        if weights != "uniform":
+            raise ValueError(f"level_weights is {weights!r}: choose 'uniform' or give one number for each label from 1")
+        return weights
+    table = [float(weight) for weight in weights]
+    if not table or not all(math.isfinite(weight) and weight >= 0 for weight in table) or not any(table):
+        raise ValueError(f"level_weights must be finite numbers ≥ 0, not all 0, got {weights!r}")
+    return _join(table)
+
+
+def _join(numbers: list[float]) -> str:
+    return ",".join([repr(number) for number in numbers])
+
+
+def _floats(text: str) -> tuple[float, ...]:
+    return tuple(float(number) for number in text.split(","))

@@ -1,0 +1,138 @@
+"""What cannot be ranked is refused, with the offending value and place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rankhinge.losses import DCG  # noqa: E402
+from rankhinge.torch import RankHingeLoss, rank_hinge, retrieval_loss  # noqa: E402
+
+SCORES = torch.arange(6.0).reshape(2, 3)
+RELEVANT = torch.tensor([[True, False, False], [False, True, False]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"scores": torch.arange(6).reshape(2, 3)}, "floating-point dtype, got torch.int64"),
+        ({"scores": SCORES > 1}, "floating-point dtype, got torch.bool"),
+        ({"scores": SCORES.tolist()}, "scores must be a tensor, got list"),
+        ({"relevance": RELEVANT.tolist()}, "relevance must be a tensor, got list"),
+        ({"scores": torch.tensor(1.0)}, r"their shape is \(\)"),
+        ({"scores": torch.empty(0), "relevance": torch.empty(0)}, r"their shape is \(0,\)"),
+        ({"scores": torch.empty(0, 4), "relevance": torch.empty(0, 4)}, r"their shape is \(0, 4\)"),
+        ({"relevance": RELEVANT.T}, r"relevance has shape \(3, 2\), scores \(2, 3\)"),
+        ({"relevance": RELEVANT + 0j}, "relevance must be real"),
+        ({"mask": RELEVANT[0]}, r"of the scores' shape \(2, 3\), got torch.bool of shape \(3,\)"),
+        ({"mask": RELEVANT.int()}, "mask must be bool .* got torch.int32"),
+        ({"mask": RELEVANT, "groups": RELEVANT.long()}, "mask .* or groups .*, not both"),
+        ({"groups": RELEVANT.long()}, r"with groups, scores must be one-dimensional, got shape \(2, 3\)"),
+        ({"dim": 2}, "dim is 2, but scores have 2 dimensions"),
+        ({"loss": "map"}, "unknown loss 'map'"),
+        ({"loss": 3}, "got 3"),
+        ({"loss": "zero-one"}, "decomposes over samples"),
+        ({"reduction": "max"}, "reduction is 'max'"),
+        ({"backend": "cuda"}, "backend is 'cuda'"),
+        ({"gains": "log"}, "gains is 'log'"),
+        ({"gains": [0.0, 2.0, 1.0]}, "gains must ascend from 0"),
+        ({"level_weights": "equal"}, "level_weights is 'equal'"),
+        ({"level_weights": [0.0, -1.0]}, "finite numbers ≥ 0"),
+    ],
+)
+def test_refused(arguments, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        rank_hinge(**{"scores": SCORES, "relevance": RELEVANT, **arguments})
+
+
+@pytest.mark.parametrize("groups", [torch.zeros(5), torch.zeros(4, dtype=torch.int64)])
+def test_groups_that_are_none(groups):
+    with pytest.raises(ValueError, match="groups must be integers of the scores' shape"):
+        rank_hinge(torch.randn(5), torch.arange(5) > 2, groups=groups)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [(torch.nan, "nan: scores must be finite"), (torch.inf, "inf: .* finite"), (1e305, "1e\\+305: .* overflow")],
+)
+def test_bad_scores_are_named_by_their_place(backend, value, problem):
+    scores = SCORES.double()
+    scores[1, 2] = value
+    with pytest.raises(ValueError, match=r"scores\[1, 2\] is " + problem):
+        rank_hinge(scores, RELEVANT, backend=backend)
+    with pytest.raises(ValueError, match=r"scores\[1, 2\] is " + problem):
+        rank_hinge(scores, RELEVANT, dim=0, backend=backend)
+    mask = torch.ones_like(RELEVANT)
+    mask[0, 0] = False
+    with pytest.raises(ValueError, match=r"scores\[1, 2\] is " + problem):
+        rank_hinge(scores, RELEVANT, mask=mask, backend=backend)
+    with pytest.raises(ValueError, match=r"scores\[5\] is " + problem):
+        rank_hinge(scores.ravel(), RELEVANT.ravel(), groups=torch.tensor([3, 1, 0, 3, 1, 0]), backend=backend)
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "label", "complaint"),
+    [
+        ("ap", {}, 2.0, r"relevance\[1, 2\] is 2: the loss 'ap' knows relevant \(1\) and not relevant \(0\) only"),
+        ("rr", {}, 0.5, r"relevance\[1, 2\] is 0.5: the loss 'rr'"),
+        ("ap", {}, -1.0, r"relevance\[1, 2\] is -1: .* not negative"),
+        ("ndcg", {}, torch.nan, r"relevance\[1, 2\] is nan: .* finite"),
+        ("ndcg", {}, 5000.0, r"relevance\[1, 2\] is 5000: its gain is not finite"),
+        ("ndcg", {"gains": [0, 1, 3]}, 3.0, r"relevance\[1, 2\] is 3: gains has entries for the labels 0 to 2"),
+        ("ap", {"level_weights": [1, 1]}, 3.0, r"relevance\[1, 2\] is 3: level_weights has .* labels 1 to 2"),
+        ("ap", {"level_weights": "uniform"}, 1.5, r"relevance\[1, 2\] is 1.5: .* whole numbers"),
+    ],
+)
+def test_relevance_that_the_loss_does_not_know(loss, options, label, complaint):
+    relevance = RELEVANT.double()
+    relevance[1, 2] = label
+    with pytest.raises(ValueError, match=complaint):
+        rank_hinge(SCORES, relevance, loss=loss, **options)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+def test_a_loss_that_is_not_suitable(backend):
+    hard_cut = DCG(lambda rank: 1.0 * (rank <= 3))
+    with pytest.raises(ValueError, match="not suitable"):
+        rank_hinge(torch.randn(8), torch.arange(8) < 2, loss=hard_cut, backend=backend)
+
+
+def test_modules_complain_when_they_are_made():
+    for arguments, complaint in (
+        ({"loss": "map"}, "unknown loss"),
+        ({"reduction": "max"}, "reduction is"),
+        ({"loss": "zero-one"}, "decomposes"),
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            RankHingeLoss(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "labels", "options", "complaint"),
+    [
+        (torch.randn(4), torch.arange(4), {}, r"shape \(n, d\)"),
+        (torch.randn(0, 3), torch.arange(0), {}, r"of shape \(0, 3\)"),
+        (torch.arange(6).reshape(3, 2), torch.arange(3), {}, "got torch.int64"),
+        (torch.randn(4, 2), torch.arange(3), {}, r"labels have shape \(3,\), but there are 4"),
+        (torch.randn(4, 2), torch.arange(4), {"similarity": "l2"}, "similarity is 'l2'"),
+        (torch.randn(4, 2), torch.arange(4), {"scale": 0.0}, "scale is 0.0"),
+        (torch.randn(4, 2), torch.arange(4), {"reduction": "none"}, "reduction is 'none'"),
+        (torch.randn(4, 2), torch.arange(4), {"chunk_size": 0}, "chunk_size is 0"),
+        (torch.tensor([[1.0, 2.0], [torch.nan, 0.0]]), torch.arange(2), {}, r"embeddings\[1, 0\] is nan"),
+    ],
+)
+def test_bad_embeddings(embeddings, labels, options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        retrieval_loss(embeddings, labels, **{"similarity": "dot", **options})
+
+
+def test_without_torch_the_extra_is_named():
+    program = "import sys; sys.modules['torch'] = None; import rankhinge.torch"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("rankhinge.torch needs PyTorch: pip install 'rankhinge[torch]'")

@@ -1,0 +1,114 @@
+"""The implementation by PyTorch's operators finds the values of the compiled kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from rankhinge import losses  # noqa: E402
+from rankhinge.torch import rank_hinge  # noqa: E402
+from tests.inference.cases import BY_NAME, KINDS, large_list  # noqa: E402
+from tests.torch.cases import ON_DEVICE, hinge_and_gradient, names, random_batch  # noqa: E402
+
+# A value is a difference of sums as large as the scores: it has their rounding errors.
+TOLERANCE = 1e-13
+
+
+def assert_same(scores, relevant, case, **options):
+    """Equal values; u of either is a subgradient at these scores, as large as the other on the scores."""
+    scores, relevant = torch.as_tensor(scores), torch.as_tensor(relevant)
+    value, u = hinge_and_gradient(scores, relevant, loss=case.loss, backend="compiled", **options)
+    other_value, other = hinge_and_gradient(scores, relevant, loss=case.loss, backend="torch", **options)
+    size = 1 + torch.nan_to_num(scores).double().abs().max().item()
+    digits = TOLERANCE if scores.dtype == torch.float64 else 1e-6
+    torch.testing.assert_close(other_value, value, rtol=10 * digits, atol=digits * size)
+    assert abs(other.double().sum().item()) <= 1e-6
+    return u, other
+
+
+@settings(max_examples=300)
+@given(
+    case=st.sampled_from(ON_DEVICE),
+    n_positives=st.integers(1, 9),
+    n_negatives=st.integers(1, 20),
+    exponent=st.integers(-30, 30),
+    decimals=st.sampled_from([None, 0, 1]),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+    seed=st.integers(0, 10**6),
+)
+def test_small_lists(case, n_positives, n_negatives, exponent, decimals, dtype, seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=n_positives + n_negatives)
+    if decimals is not None:
+        scores = np.round(scores, decimals)  # ties, and constant lists among the shortest
+    relevant = rng.permutation(np.arange(scores.size) < n_positives)
+    assert_same(torch.tensor(scores * 10.0**exponent, dtype=dtype), relevant, case)
+
+
+@pytest.mark.parametrize("case", ON_DEVICE, ids=names(ON_DEVICE))
+@pytest.mark.parametrize("seed", range(3))
+def test_batches(case, seed):
+    scores, relevant, mask = random_batch(seed, n_lists=9, length=25)
+    u, other = assert_same(scores, relevant, case, mask=mask, reduction="none")
+    torch.testing.assert_close(u, other)
+    assert_same(scores[mask], relevant[mask], case, groups=torch.arange(9)[:, None].expand_as(mask)[mask])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["ap", "ndcg", "auc", "rr"])
+def test_large_lists(kind, name):
+    for n_positives, n_negatives in ((37, 2500), (900, 400)):
+        assert_same(*large_list(kind, n_positives, n_negatives), BY_NAME[name])
+
+
+def test_constant_scores_straddle_ranks():
+    """P = 1 at 0.02, 1000 negatives at 0: 157 have rank 1, and u is shared by all of them."""
+    scores = torch.zeros(1001, dtype=torch.float64)
+    scores[0] = 0.02
+    relevant = torch.arange(1001) == 0
+    u, other = assert_same(scores, relevant, BY_NAME["ap"])
+    torch.testing.assert_close(other, u)
+    assert round(-500 * other[0].item()) == 157
+
+
+def test_outliers_do_not_spoil_the_rest():
+    rng = np.random.default_rng(0)
+    scores = torch.tensor(rng.normal(size=300))
+    relevant = torch.tensor(rng.random(300) < 0.3)
+    calm, _ = hinge_and_gradient(scores, relevant, backend="torch")
+    scores[torch.nonzero(relevant)[0]] = 1e250  # a positive far above all: it decides nothing
+    value, u = hinge_and_gradient(scores, relevant, backend="torch")
+    expected, other = hinge_and_gradient(scores, relevant, backend="compiled")
+    torch.testing.assert_close(value, expected, rtol=1e-12, atol=0.0)
+    torch.testing.assert_close(u, other)
+    assert 0 < value < calm
+
+
+def test_ranges_of_uneven_lists_do_not_mix():
+    """Lists of 1, 2, 3, … samples, with and without positives."""
+    rng = np.random.default_rng(1)
+    groups = torch.repeat_interleave(torch.arange(40), torch.arange(1, 41))
+    scores = torch.tensor(rng.normal(size=groups.numel()))
+    relevant = torch.tensor(rng.random(groups.numel()) < 0.3)
+    for case in ON_DEVICE:
+        u, other = assert_same(scores, relevant, case, groups=groups, reduction="none")
+        torch.testing.assert_close(u, other)
+
+
+def test_a_step_that_tensors_cannot_go_through_is_refused():
+    def branching(j, i, n_positives, n_negatives):
+        return -1.0 / (j * (j + 1)) if i == 1 else 0.0
+
+    def counting(j, i, n_positives, n_negatives):
+        return -1.0 / n_positives / n_negatives if isinstance(j, int) else -0.5 + 0 * j
+
+    scores, relevant = torch.randn(10), torch.arange(10) < 3
+    for step, complaint in ((branching, "ambiguous"), (counting, "other values for tensors")):
+        loss = losses.CustomLoss(step)
+        with pytest.raises(ValueError, match=complaint):
+            rank_hinge(scores, relevant, loss=loss, backend="torch")
+    assert rank_hinge(scores, relevant, loss=losses.CustomLoss(branching)) == rank_hinge(scores, relevant, loss="rr")

@@ -1,0 +1,129 @@
+"""`retrieval_loss` is `rank_hinge` of each sample's similarities to the others."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rankhinge import metrics, structured_hinge  # noqa: E402
+from rankhinge.torch import RetrievalLoss, retrieval_loss  # noqa: E402
+from tests.torch.cases import gradient_of  # noqa: E402
+
+
+def batch(seed=0, n=23, d=4, dtype=torch.float64):
+    """Classes of 1, 2, 3, … samples."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.repeat_interleave(torch.arange(n), torch.arange(1, n + 1))[:n]
+    labels = labels[torch.randperm(n, generator=generator)]
+    return torch.randn(n, d, generator=generator, dtype=dtype), labels
+
+
+def by_hand(embeddings, labels, loss="ap", similarity="cosine", scale=1.0):
+    """The values of the queries that count, one by one."""
+    if similarity == "cosine":
+        embeddings = torch.nn.functional.normalize(embeddings, dim=1)
+    values = []
+    for q in range(len(labels)):
+        others = np.arange(len(labels)) != q
+        relevant = (labels == labels[q]).numpy()[others]
+        if relevant.any() and not relevant.all():
+            scores = scale * (embeddings @ embeddings[q]).numpy()[others]
+            values.append(structured_hinge(scores, relevant, loss))
+    return values
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize("chunk_size", [None, 1, 5, 23, 100])
+@pytest.mark.parametrize(("loss", "similarity", "scale"), [("ap", "cosine", 3.0), ("ndcg", "dot", 0.5)])
+def test_value(backend, chunk_size, loss, similarity, scale):
+    embeddings, labels = batch()
+    options = {"loss": loss, "similarity": similarity, "scale": scale}
+    values = by_hand(embeddings, labels, **options)
+    assert 0 < len(values) < len(labels)
+    options |= {"backend": backend, "chunk_size": chunk_size}
+    assert retrieval_loss(embeddings, labels, **options).item() == pytest.approx(np.mean(values), rel=1e-12)
+    total = retrieval_loss(embeddings, labels, **options, reduction="sum")
+    assert total.item() == pytest.approx(np.sum(values), rel=1e-12)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 4])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_gradcheck(similarity, chunk_size):
+    for seed in range(3):
+        embeddings, labels = batch(seed, n=9, d=3)
+        embeddings.requires_grad_()
+        options = {"similarity": similarity, "scale": 2.0, "chunk_size": chunk_size}
+        assert torch.autograd.gradcheck(
+            lambda e, y=labels, o=options: retrieval_loss(e, y, **o), embeddings, eps=1e-8, atol=1e-5
+        )
+
+
+def test_bounds_mean_average_precision():
+    embeddings, labels = batch(1, n=40)
+    precisions = []
+    for q in range(40):
+        others = np.arange(40) != q
+        relevant = (labels == labels[q]).numpy()[others]
+        if relevant.any() and not relevant.all():
+            precisions.append(metrics.average_precision(relevant, (embeddings @ embeddings[q]).numpy()[others]))
+    for scale in (0.1, 1.0, 10.0):
+        assert retrieval_loss(embeddings, labels, similarity="dot", scale=scale).item() >= 1 - np.mean(precisions)
+
+
+@pytest.mark.parametrize("labels", [torch.arange(6), torch.zeros(6)])
+def test_no_query_counts(labels):
+    value, gradient = gradient_of(retrieval_loss, torch.randn(6, 2), labels)
+    assert value == 0
+    assert torch.equal(gradient, torch.zeros(6, 2))
+
+
+def test_one_sample():
+    assert retrieval_loss(torch.randn(1, 2), torch.zeros(1)) == 0
+
+
+def test_permuting_samples_permutes_gradients():
+    embeddings, labels = batch(2)
+    order = torch.randperm(23, generator=torch.Generator().manual_seed(0))
+    value, gradient = gradient_of(retrieval_loss, embeddings, labels)
+    other, permuted = gradient_of(retrieval_loss, embeddings[order], labels[order], chunk_size=3)
+    torch.testing.assert_close(value, other)
+    torch.testing.assert_close(gradient[order], permuted)
+
+
+def test_half_precision_and_autocast():
+    embeddings, labels = batch(3, dtype=torch.float32)
+    expected, gradient = gradient_of(retrieval_loss, embeddings, labels)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value, inside = gradient_of(retrieval_loss, embeddings, labels)
+    assert value.dtype == torch.float32
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(inside, gradient)
+    for dtype in (torch.float16, torch.bfloat16):
+        value, rounded = gradient_of(retrieval_loss, embeddings.to(dtype), labels)
+        assert rounded.dtype == dtype
+        torch.testing.assert_close(value, retrieval_loss(embeddings.to(dtype).float(), labels))
+
+
+def test_the_module_is_the_function():
+    embeddings, labels = batch(4)
+    module = RetrievalLoss("ndcg", scale=4.0, chunk_size=7)
+    expected = retrieval_loss(embeddings, labels, loss="ndcg", scale=4.0, chunk_size=7)
+    assert module(embeddings, labels) == copy.deepcopy(module)(embeddings, labels) == expected
+    assert "scale=4.0" in repr(module)
+
+
+def test_descent_separates_classes():
+    embeddings, labels = batch(5, n=30, d=8)
+    embeddings.requires_grad_()
+    optimizer = torch.optim.SGD([embeddings], lr=2.0)
+    first = retrieval_loss(embeddings, labels, scale=8.0)
+    for _ in range(100):
+        optimizer.zero_grad()
+        value = retrieval_loss(embeddings, labels, scale=8.0)
+        value.backward()
+        optimizer.step()
+    assert value < 0.01 * first
