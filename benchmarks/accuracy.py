@@ -23,7 +23,7 @@ from _harness import ROOT, SCRATCH, machine_facts, write_json
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-RESULTS = Path(os.environ.get("RANKHINGE_ACCURACY", ROOT / "benchmarks" / "results" / "accuracy.json"))
+RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 PAGE = ROOT / "docs" / "accuracy.md"
 
 

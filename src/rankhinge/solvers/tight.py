@@ -5,7 +5,9 @@ r"""The tight bound: descend, then certify by the convex problem that lies above
 with J the structured hinge and H the score of the predicted ranking, both convex: a difference of convex functions.
 A round, for all problems that have not ended, in lockstep:
 
-1. *Descend.* Quasi-Newton steps on G itself (`descent`), whose line search needs no pass over the features.
+1. *Descend.* Quasi-Newton steps on G itself (`descent`), whose line search needs no pass over the features. If C is so
+   large that the start hardly holds w back, smaller values come first: T is rugged, and a descent that is set free at
+   once ends in the first dent.
 2. *Certify.* With H replaced by its tangent at the point reached, ``H(s) ≥ u·s``, the problem becomes convex and lies
    above G, touching it there: the concave-convex procedure (Yuille and Rangarajan 2003). A linear term only moves
    the centre, ``½‖w - w⁰‖² - C g·w = ½‖w - (w⁰ + C g)‖² + const``, so the bundle solver takes it as it is, and the
@@ -33,6 +35,9 @@ __all__ = ["Tight"]
 
 # Five iterations of the descent that gain less than this part of the tolerance end it.
 _FINER = 0.1
+# C ascends from where the loss pulls w by this part of its length, in steps of a factor, each for so many iterations
+# and to so much coarser a tolerance than the last.
+_GENTLE, _FACTOR, _STAGE, _COARSER = 0.1, 4.0, 30, 5.0
 
 
 class Tight(Solver):
@@ -70,6 +75,10 @@ class Tight(Solver):
         self._inner: Bundle | None = None
         self._counted = 0.0
         self._descent: Descent | None = None
+        # What C is at present; it ascends to C unless the run begins where another ended.
+        self._present = self.C.copy()
+        self._gently = options.get("start") is None
+        self._in_stage = 0
 
     def gaps(self) -> Array:
         """Relative gaps of the last convex problems, (K,); inf before there was one."""
@@ -97,23 +106,55 @@ class Tight(Solver):
 
     def _descend(self, active: np.ndarray) -> None:
         """One step of the descent, which begins at the best points so far."""
+        if self._gently:
+            self._gently = False
+            self._begin_gently(active)
         if self._descent is None:
             start = np.stack([w for _, w in self.best], axis=1)
-            tol = _FINER * self.tol
+            tol = _FINER * self.tol * (_COARSER if self._climbing(active) else 1.0)
             evaluate = self.objective.evaluate_tight
-            self._descent = Descent(self.objective, evaluate, self.C, self.centre, start, active, tol=tol)
-            self._counted = 0.0
+            self._descent = Descent(self.objective, evaluate, self._present, self.centre, start, active, tol=tol)
+            self._counted, self._in_stage = 0.0, 0
         else:
             self._descent.step()
+        self._in_stage += 1
         self._count(self._descent.n_passes)
         for k in active:
-            self.offer(int(k), self._descent.value(int(k)), self._descent.point(int(k)))
-        if self._descent.active.size == 0:
+            self.offer(int(k), self._value(int(k), self._descent), self._descent.point(int(k)))
+        ended = self._descent.active.size == 0
+        if self._climbing(active):
+            if ended or self._in_stage > _STAGE:
+                self._present = np.minimum(_FACTOR * self._present, self.C)
+                self._descent = None
+        elif ended:
             self._descent = None
             if self.certify:
                 self._begin_certificate(active)
             else:
                 self._end(active, [CONVERGED] * active.size)
+
+    def _climbing(self, active: np.ndarray) -> bool:
+        """Whether C is still below its value somewhere."""
+        return bool(np.any(self._present[active] < self.C[active]))
+
+    def _begin_gently(self, active: np.ndarray) -> None:
+        """Evaluate the start, and begin with a C at which the loss moves w by a small part of its length only."""
+        points = self.start[:, active]
+        scores = self.objective.score(points, active)
+        found = self.objective.evaluate_tight(scores)
+        slopes = self.objective.adjoint(found.coefficients)
+        self.n_passes += 2
+        for c, k in enumerate(active):
+            value = self.regulariser(k, points[:, c]) + self.C[k] * float(found.value[c])
+            self.offer(int(k), value, points[:, c].copy())
+            length, pull = np.linalg.norm(points[:, c]), np.linalg.norm(slopes[:, c])
+            if self.C[k] * pull > _GENTLE * length > 0:
+                self._present[k] = _GENTLE * length / pull
+
+    def _value(self, k: int, descent: Descent) -> float:
+        """G of problem k where the descent is, with C itself."""
+        distance = self.regulariser(k, descent.point(k))
+        return distance + float(self.C[k] / self._present[k]) * (descent.value(k) - distance)
 
     def _begin_certificate(self, active: np.ndarray) -> None:
         """The convex problem above G at the best points: H becomes linear, which moves the centre."""

@@ -30,7 +30,7 @@ _N_STARTS = 2
 # Grids in their own units: C of the starts, scale / N, and C / scale².
 _INIT_CS = {"logistic": (-4.0, 1.0, 11), "convex": (-1.0, 5.0, 8)}
 _TIGHTNESS = (-2.0, -1.0)
-_PULLS = (-2.0, 3.0)
+_PULLS = (-2.0, 2.0)
 # A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
 _DECLINE = 0.05
 
