@@ -1,0 +1,1 @@
+"""Ranking losses and training for PyTorch networks."""
