@@ -56,8 +56,7 @@ class LayerwiseTrainer:
     loss : str or RankingLoss, default "ap"
         ``"multiclass-hinge"``, ``"ap"``, ``"ndcg"`` or any other suitable ranking loss.
     lam : float, default 1e-3
-        λ. The structured hinges of rankings want score differences in proportion to the length of the list: they
-        need a smaller λ than the multiclass hinge.
+        λ. The smaller λ and μ, the more epochs Frank-Wolfe needs for the same gap.
     mu : float, optional
         μ; default: 10 λ.
     block_size : int, default 256
