@@ -74,7 +74,7 @@ def run(settings: Settings, data: Part, test: Part, n_seeds: int, minutes: float
     warm_up()
     for seed in range(n_seeds):
         elapsed = time.perf_counter() - began
-        if elapsed + slowest > 60 * minutes:
+        if seed and elapsed + slowest > 60 * minutes:
             print(f"{elapsed / 60:.0f} of {minutes:g} minutes are over: no further seed", flush=True)
             break
         rows += run_seed(data, test, settings, seed, n_validation)
