@@ -32,7 +32,7 @@ class Settings:
     fine_learning_rate: float = 5e-4
     block_size: int = 500
     lam: float = 1e-3
-    max_passes: int = 3
+    max_passes: int = 2
     max_epochs: int = 5
     timing_block_sizes: tuple[int, ...] = (500, 3000, 9000)
 
