@@ -1,4 +1,4 @@
-"""Losses for PyTorch: exact bounds on average precision, NDCG, …, and direct loss minimisation."""
+"""For PyTorch: exact bounds on average precision, NDCG, … as losses, direct loss minimisation, layer-wise training."""
 
 try:
     import torch as _torch  # noqa: F401
@@ -9,6 +9,15 @@ except ModuleNotFoundError as _error:
 
 from rankhinge.torch.direct import DirectLoss, direct_loss
 from rankhinge.torch.hinge import RankHingeLoss, rank_hinge
+from rankhinge.torch.layerwise import LayerwiseTrainer
 from rankhinge.torch.retrieval import RetrievalLoss, retrieval_loss
 
-__all__ = ["DirectLoss", "RankHingeLoss", "RetrievalLoss", "direct_loss", "rank_hinge", "retrieval_loss"]
+__all__ = [
+    "DirectLoss",
+    "LayerwiseTrainer",
+    "RankHingeLoss",
+    "RetrievalLoss",
+    "direct_loss",
+    "rank_hinge",
+    "retrieval_loss",
+]

@@ -1,0 +1,129 @@
+"""A layer's turn: the dual rises, the gap closes on a convex problem, and the optimum is that of other solvers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from torch import nn
+
+from rankhinge import RankSVC
+from rankhinge.torch.layerwise import LayerwiseTrainer
+from rankhinge.torch.layerwise.step import train_layer
+from tests.torch.layerwise.helpers import LOSSES, blobs, convolutional, dense, images, surrogate_of
+
+
+def turn(surrogate, lam, mu, tol=0.0, max_epochs=300, loss=None):
+    blocks = range(len(surrogate.blocks))
+    loss = np.mean([surrogate.true_value(block, surrogate.start) for block in blocks]) if loss is None else loss
+    options = {"lam": lam, "mu": mu, "tol": tol, "max_epochs": max_epochs, "loss": loss}
+    return train_layer(surrogate, **options, generator=np.random.default_rng(0), watch=lambda epoch, dual: None)
+
+
+@pytest.mark.parametrize("block_size", [100, 30])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gap_closes_on_the_last_layer(loss, block_size):
+    X, y = blobs()
+    step = turn(surrogate_of(dense(2), X, y, loss, block_size=block_size), lam=0.1, mu=1.0, max_epochs=400)
+    assert np.diff(step.duals).min() >= -1e-12
+    assert -1e-9 <= step.gap <= 2e-3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("make", "data", "layer"), [(dense, blobs, 0), (convolutional, images, 0), (convolutional, images, 2)]
+)
+def test_dual_rises_and_bounds_on_every_layer(loss, make, data, layer):
+    X, y = data()
+    step = turn(surrogate_of(make(), X, y, loss, layer, block_size=20), lam=1e-2, mu=0.1, max_epochs=30)
+    assert np.diff(step.duals).min() >= -1e-9
+    assert step.gap >= -1e-6
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_optimum_is_that_of_the_linear_machine(loss):
+    X, y = blobs(60, n_classes=2)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(6, 1, bias=False)).double()
+    lam = 0.05
+    reference = RankSVC(C=1 / lam, loss=loss, tol=1e-6).fit(X.double().numpy(), y)
+    step = turn(surrogate_of(network, X, y, loss), lam, mu=0.0, max_epochs=1500)
+    optimum = lam * reference.objective_
+    assert step.duals[-1] <= optimum * (1 + 1e-6)
+    assert optimum * (1 - 1e-5) <= step.primal
+    assert step.primal == pytest.approx(optimum, rel=2e-3)
+    assert step.duals[-1] == pytest.approx(optimum, rel=2e-3)
+
+
+def test_optimum_is_that_of_a_quadratic_program():
+    """The multiclass hinge with its slack variables, two blocks of different size, and a proximal term."""
+    X, y = blobs(21, d=2)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(2, 3)).double()
+    lam, mu = 0.1, 0.5
+    surrogate = surrogate_of(network, X, y, "multiclass-hinge", block_size=11)
+    start, n = surrogate.start.numpy(), len(y)
+    weights = np.zeros(n)
+    for rows in surrogate.blocks.rows:
+        weights[rows] = 1 / (rows.size * len(surrogate.blocks))
+    # Weight (3, 2) row by row, then the bias.
+    features = np.zeros((n, 3, 9))
+    for k in range(3):
+        features[:, k, 2 * k : 2 * k + 2] = X.double().numpy()
+        features[:, k, 6 + k] = 1.0
+    margins = features - features[np.arange(n), y][:, None, :]
+    delta = 1.0 - np.eye(3)[y]
+
+    def value(v):
+        W, slack = v[:9], v[9:]
+        return 0.5 * lam * W @ W + 0.5 * mu * (W - start) @ (W - start) + weights @ slack
+
+    A = np.concatenate([-margins.reshape(-1, 9), np.repeat(np.eye(n), 3, axis=0)], axis=1)
+    result = minimize(
+        value,
+        np.concatenate([start, np.full(n, 20.0)]),
+        jac=lambda v: np.concatenate([lam * v[:9] + mu * (v[:9] - start), weights]),
+        constraints={"type": "ineq", "fun": lambda v: A @ v - delta.ravel(), "jac": lambda v: A},
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert result.success
+    step = turn(surrogate, lam, mu, max_epochs=2000)
+    assert step.duals[-1] <= result.fun + 1e-8
+    assert step.primal >= result.fun - 1e-8
+    assert step.primal == pytest.approx(result.fun, rel=1e-3)
+    assert step.duals[-1] == pytest.approx(result.fun, rel=1e-3)
+
+
+def test_stops_when_an_epoch_gains_little():
+    X, y = blobs()
+    loose, tight = (turn(surrogate_of(dense(), X, y, block_size=30), 0.1, 1.0, tol) for tol in (0.1, 0.001))
+    assert len(loose.duals) < len(tight.duals) < 300
+    assert loose.duals[-1] - loose.duals[-2] <= 0.1 * loose.duals[-1]
+    gains = np.diff(tight.duals)[:-1]
+    assert np.all(gains > 0.001 * np.array(tight.duals[1:-1]))
+
+
+def test_no_candidate_is_taken_that_does_not_lower_the_objective():
+    X, y = blobs()
+    step = turn(surrogate_of(dense(), X, y), 0.1, 1.0, loss=0.0)
+    assert (step.taken, step.weights, step.loss) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("make", "data"), [(dense, blobs), (convolutional, images)])
+def test_true_objective_never_rises(make, data, loss, seed):
+    X, y = data(seed=seed)
+    trainer = LayerwiseTrainer(make(seed=seed), loss, lam=1e-2, block_size=30, max_passes=3, random_state=seed)
+    history = trainer.fit(X, y).history_
+    objectives = [entry["objective"] for entry in history]
+    assert np.diff(objectives).max() <= 0
+    assert objectives[-1] < objectives[0]
+    for before, entry in pairwise(history):
+        assert (entry["taken"] is None) == (entry["objective"] == before["objective"])
+        assert np.diff(entry["duals"]).min(initial=0) >= -1e-9
+        assert entry["gap"] >= -1e-6
