@@ -16,6 +16,8 @@ _HOME = {
     "most_violating_rankings": "inference",
     "ranking_loss": "inference",
     "structured_hinge": "inference",
+    "BagTransformer": "latent",
+    "Bags": "latent",
     "ApproximateRankSVC": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",
@@ -23,7 +25,7 @@ _HOME = {
     "SVMRankerCV": "svm",
     "rank_svm_path": "svm",
 }
-_ROOMS = ("inference", "losses", "metrics", "svm")
+_ROOMS = ("inference", "latent", "losses", "metrics", "svm")
 
 __all__ = [*_HOME, *_ROOMS]
 

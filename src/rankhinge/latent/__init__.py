@@ -1,0 +1,6 @@
+"""Weak supervision: samples are bags of candidates, and which candidate is meant is not known."""
+
+from rankhinge.latent.bags import Bags
+from rankhinge.latent.transformer import BagTransformer
+
+__all__ = ["BagTransformer", "Bags"]
