@@ -18,6 +18,7 @@ _HOME = {
     "structured_hinge": "inference",
     "BagTransformer": "latent",
     "Bags": "latent",
+    "LatentRankSVC": "latent",
     "ApproximateRankSVC": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",

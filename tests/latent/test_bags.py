@@ -52,7 +52,7 @@ def test_an_array_has_one_candidate_a_bag():
 
 
 @pytest.mark.parametrize(
-    "key", [slice(1, None), slice(None, None, -1), np.array([2, 0]), [0, 0, 1], [True, False, True]]
+    "key", [slice(1, None), slice(None, None, -1), np.array([2, 0]), [0, 0, 1], [True, False, True, False]]
 )
 def test_some_of_the_bags_share_the_candidates(key):
     arrays = parts([2, 1, 3, 1])

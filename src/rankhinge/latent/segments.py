@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankhinge import _threads
 
-__all__ = ["segment_maxima"]
+__all__ = ["segment_best", "segment_maxima"]
 
 # Candidates in a chunk of work: about 0.3 ms, below which a second thread does not pay.
 _CHUNK = 1 << 18
@@ -27,6 +27,42 @@ def _maxima(scores, start, stop, first, last, value, place):
             if scores[c] > best:
                 best, where = scores[c], c
         value[b], place[b] = best, where
+
+
+@njit(cache=True, nogil=True)
+def _best(scores, start, stop, places, values):
+    """The largest of each segment, best first; of equal ones the first comes first."""
+    n_best = places.shape[1]
+    for b in range(start.size):
+        places[b, :], values[b, :] = -1, -np.inf
+        for c in range(start[b], stop[b]):
+            score = scores[c]
+            if not score > values[b, n_best - 1]:
+                continue
+            r = n_best - 1
+            while r > 0 and score > values[b, r - 1]:
+                values[b, r], places[b, r] = values[b, r - 1], places[b, r - 1]
+                r -= 1
+            values[b, r], places[b, r] = score, c
+
+
+def segment_best(
+    scores: NDArray[np.float64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    places: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> None:
+    """Write the places and values of the largest scores of each segment, best first.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates,)
+    start, stop : ndarray of shape (n_bags,)
+    places, values : ndarray of shape (n_bags, n_best)
+        Where to write; -1 and -inf where a segment has fewer finite scores.
+    """
+    _best(scores, start, stop, places, values)
 
 
 def segment_maxima(

@@ -1,0 +1,419 @@
+"""What latent machines share: bags in, the outer loop, fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from rankhinge._progress import Progress
+from rankhinge.latent.bags import Bags, is_bags_like
+from rankhinge.latent.candidates import CandidateFeatures, Counter
+from rankhinge.latent.cccp import ConcaveConvex
+from rankhinge.latent.inner import InnerOptions, InnerSolver
+from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
+from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
+from rankhinge.losses import get_loss
+from rankhinge.solvers import Solver
+from rankhinge.svm._base import LinearRankingMachine, per_problem
+from rankhinge.svm.quality import list_quality
+from rankhinge.svm.rank_svc import Targets, encode_targets
+
+__all__ = ["LatentMachine"]
+
+_COLUMNS = ("start", "round", "iteration", "primal", "dual", "gap")
+
+
+class LatentMachine(ClassifierMixin, LinearRankingMachine):
+    """From bags and labels to fitted attributes; the leaves say what the objective is and how to cut the ranking."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": LinearRankingMachine._parameter_constraints["C"],
+        "solver": [StrOptions({"bundle", "cutting-plane"})],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions(set(INITS))],
+        "tol": LinearRankingMachine._parameter_constraints["tol"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_outer": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    # An intercept by a constant feature of this value; 0: none.
+    _constant = 0.0
+
+    def _make_objective(
+        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
+    ) -> LatentObjective:
+        """The inner objective."""
+        raise NotImplementedError
+
+    def _make_inner(self, *arguments: Any) -> InnerSolver:
+        return InnerSolver(*arguments)
+
+    def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
+        """Set `intercept_` and `scale_` from the bags' scores, of shape (K, n_bags)."""
+        raise NotImplementedError
+
+    def _bags(self, X: Any, reset: bool) -> Bags:
+        """Bags of what came in, with the number of features checked or remembered."""
+        if not isinstance(X, Bags) and not is_bags_like(X):
+            return Bags(self._validated(X, reset=reset))
+        bags = X if isinstance(X, Bags) else Bags(X)
+        if len(bags) == 0:
+            raise ValueError("there are no bags")
+        if reset:
+            self.n_features_in_ = bags.n_features
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        elif bags.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {bags.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return bags
+
+    def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
+        if not isinstance(X, Bags) and not is_bags_like(X):
+            X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
+            bags = Bags(X)
+        else:
+            bags = self._bags(X, reset=True)
+            y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
+        if y.shape[0] != len(bags):
+            raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
+        if sparse.issparse(y):
+            y = y.toarray()
+        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
+        return bags, encode_targets(y, mask)
+
+    def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
+        bags, targets = self._bags_and_targets(X, y, mask)
+        self.classes_, self._kind = targets.classes, targets.kind
+        usable = targets.usable()
+        known = check_chosen(chosen, bags, usable.size)
+        if not usable.any():
+            raise ValueError("no label has both a positive and a negative bag: there is nothing to rank")
+        if not usable.all():
+            warnings.warn(
+                f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative bag: "
+                "their scores are constant",
+                UserWarning,
+                stacklevel=4,
+            )
+        C = per_problem(self.C, usable.size)[usable]
+        labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
+        problems = [latent_problem(bags, targets.relevant[k], labelled[k], known[k]) for k in np.flatnonzero(usable)]
+        self._run(bags, targets, usable, problems, C)
+        return self
+
+    def _run(
+        self,
+        bags: Bags,
+        targets: Targets,
+        usable: NDArray[np.bool_],
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+    ) -> None:
+        """Train from each start, keep the least objective of each problem, also after an interrupt."""
+        latent = bags.n_candidates > len(bags)
+        features = CandidateFeatures(
+            bags.matrix, bags.rows(), constant=self._constant, skip_zeros=latent, counter=Counter()
+        )
+        kept = _Kept(len(problems), features.n_features)
+        self._before = getattr(self, "coef_", None)
+        try:
+            with Progress(self.verbose, _COLUMNS) as progress, self._callbacks() as wants_stop:
+                for start in range(1 if self._continues(features, usable) else self.n_starts):
+                    self._run_from(start, bags, problems, C, usable, features, progress, wants_stop, kept)
+                    if "stopped" in kept.status:
+                        break
+        except KeyboardInterrupt:
+            kept.interrupt()
+            self._store_fit(bags, targets, usable, problems, features, kept)
+            raise
+        finally:
+            del self._before
+        self._store_fit(bags, targets, usable, problems, features, kept)
+        self._warn(kept)
+
+    def _run_from(
+        self,
+        start: int,
+        bags: Bags,
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+        usable: NDArray[np.bool_],
+        features: CandidateFeatures,
+        progress: Progress,
+        wants_stop: Callable[[], bool],
+        kept: _Kept,
+    ) -> None:
+        """One start: the outer loop to its end."""
+        outer: ConcaveConvex
+
+        def watch(solver: Solver) -> bool:
+            progress.update(start=start + 1, round=float(outer.n_outer.max()) + 1, **solver.report())
+            return wants_stop()
+
+        options = InnerOptions(self.solver, self.max_iter, getattr(self, "shrinking", False), self.random_state, watch)
+        inner = self._make_inner(features, bags.offsets, problems, C, self._make_objective, options)
+        outer = ConcaveConvex(inner, get_loss(getattr(self, "loss", "zero-one")), self.tol, self.max_outer)
+        kept.running = outer
+        self._begin(outer, start, usable)
+        while not outer.done:
+            outer.step()
+        kept.offer(outer)
+        kept.running = None
+
+    def _continues(self, features: CandidateFeatures, usable: NDArray[np.bool_]) -> bool:
+        """Whether the previous fit is to be gone on with."""
+        before = self._before
+        return self.warm_start and before is not None and before.shape == (usable.size, features.n_features)
+
+    def _begin(self, outer: ConcaveConvex, start: int, usable: NDArray[np.bool_]) -> None:
+        """The first choice of candidates; `start` counts from 0, and all but the first are random."""
+        problems, features = outer.inner.problems, outer.inner.features
+        if self._continues(features, usable) and self._before is not None and self._before[usable].any():
+            outer.begin_at(self._before[usable].T.copy(), exact=True)
+            return
+        if not any(np.any(problem.relevant & problem.latent) for problem in problems):
+            return
+        if start == 0 and self.init == "mean":
+            outer.begin_at(class_means(features, problems), exact=False)
+        elif start == 0 and self.init == "first":
+            outer.begin_with(first_choice(problems))
+        else:
+            outer.begin_with(random_choice(problems, np.random.default_rng([_seed(self.random_state), start])))
+
+    def _store_fit(
+        self,
+        bags: Bags,
+        targets: Targets,
+        usable: NDArray[np.bool_],
+        problems: list[LatentProblem],
+        features: CandidateFeatures,
+        kept: _Kept,
+    ) -> None:
+        """All fitted attributes."""
+        one = usable.size == 1
+
+        def spread(values: NDArray[Any], missing: Any = 0) -> Any:
+            everywhere = np.full((usable.size, *values.shape[1:]), missing, dtype=values.dtype)
+            everywhere[usable] = values
+            return everywhere
+
+        def scalar(values: NDArray[Any]) -> Any:
+            return values[0].item() if one else values
+
+        weights = spread(kept.w)
+        self.coef_ = np.ascontiguousarray(weights[:, : bags.n_features])
+        self._bias = self._constant * weights[:, bags.n_features :].sum(axis=1)
+        self.objective_, self.dual_objective_ = scalar(spread(kept.objective)), scalar(spread(kept.dual))
+        self.gap_, self.n_iter_ = scalar(spread(kept.gap)), scalar(spread(kept.n_iter))
+        self.n_outer_ = scalar(spread(kept.n_outer))
+        status = spread(np.array(kept.status, dtype="<U16"), "constant")
+        self.status_ = str(status[0]) if one else status
+        self.history_ = _history(kept.histories, usable)
+        self.outer_history_ = {
+            name: spread(values)[0] if one else spread(values) for name, values in kept.outer_history.items()
+        }
+        found = features.sweep(kept.w.T, bags.offsets, 1)
+        self.chosen_ = _local(spread(found.places[:, :, 0], 0), bags, usable, one)
+        self._finish(targets, usable, spread(found.values[:, :, 0]))
+        self.n_passes_ = int(np.ceil(features.counter.n_rows / features.n_samples))
+        self.n_products_ = features.counter.n_products
+
+    def _warn(self, kept: _Kept) -> None:
+        if np.max(kept.gap) > self.tol:
+            message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
+        elif "max_outer" in kept.status:
+            message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
+        else:
+            return
+        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
+
+    def _best(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Score and number of each bag's best candidate, (n_bags, K) each."""
+        check_is_fitted(self)
+        bags = self._bags(X, reset=False)
+        features = CandidateFeatures(bags.matrix, bags.rows())
+        found = features.sweep(self.coef_.T, bags.offsets, 1)
+        return found.values[:, :, 0].T, (found.places[:, :, 0] - bags.offsets[:-1]).T
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The score of each bag's best candidate, ``max_h w · x_h + intercept_``; multiclass: calibrated log-odds.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n_bags,) or (n_bags, K)
+        """
+        best = self._best(X)[0]
+        scores = self.scale_ * (best + self.intercept_)
+        return scores[:, 0] if self._kind == "binary" else scores
+
+    def predict_candidates(self, X: Any) -> NDArray[np.int64]:
+        """Which candidate of each bag scores best, counted from 0 within the bag.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n_bags,) or (n_bags, K)
+        """
+        places = self._best(X)[1]
+        return places[:, 0] if self._kind == "binary" else places
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes (binary: by the sign of the score; multiclass: the largest log-odds) or label indicators.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n_bags,) or (n_bags, K)
+        """
+        scores = self.decision_function(X)
+        if self._kind == "binary":
+            return self.classes_[(scores >= 0).astype(np.intp)]
+        if self._kind == "multiclass":
+            return self.classes_[np.argmax(scores, axis=1)]
+        return (scores >= 0).astype(np.int64)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+        y : array of shape (n_bags,) or (n_bags, K)
+        sample_weight : None
+            Accepted because scikit-learn's tools pass it; a ranking has no sample weights.
+
+        Returns
+        -------
+        float
+            Labels without both a positive and a negative in y do not count; nan if none does.
+        """
+        if sample_weight is not None:
+            raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
+        scores = np.atleast_2d(self.decision_function(X).T)
+        y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+        if y.shape[0] != scores.shape[1]:
+            raise ValueError(f"there are {scores.shape[1]} bags, but y has {y.shape[0]} labels")
+        if self._kind == "multilabel":
+            columns = list(y.T == 1)
+        else:
+            columns = [y == label for label in (self.classes_[1:] if self._kind == "binary" else self.classes_)]
+        loss = get_loss(getattr(self, "loss", "ap"))
+        values = [list_quality(loss, column, row) for column, row in zip(columns, scores, strict=True)]
+        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+
+
+class _Kept:
+    """The best of all starts, problem by problem, and what is running."""
+
+    def __init__(self, K: int, d: int) -> None:
+        self.w, self.objective, self.dual = np.zeros((K, d)), np.full(K, np.inf), np.full(K, -np.inf)
+        self.gap = np.full(K, np.inf)
+        self.n_iter, self.n_outer = np.zeros(K, np.int64), np.zeros(K, np.int64)
+        self.status = ["running"] * K
+        self.histories: list[list[tuple[float, float, float, float]]] = [[] for _ in range(K)]
+        self._outer: list[dict[str, NDArray[Any]]] = [{} for _ in range(K)]
+        self.running: ConcaveConvex | None = None
+
+    @property
+    def outer_history(self) -> dict[str, NDArray[Any]]:
+        """By round, (K, rounds); shorter ones go on with their last values."""
+        length = max((values.size for history in self._outer for values in history.values()), default=0)
+        result: dict[str, NDArray[Any]] = {}
+        for name in ("objective", "loss", "n_changed", "time", "passes"):
+            rows = [history.get(name, np.empty(0)) for history in self._outer]
+            padded = [
+                np.pad(row, (0, length - row.size), mode="edge") if row.size else np.zeros(length) for row in rows
+            ]
+            result[name] = np.stack(padded)
+        return result
+
+    def offer(self, outer: ConcaveConvex) -> None:
+        """Take over the problems that ended lower than before."""
+        history = outer.history()
+        for k, point in enumerate(outer.points):
+            if point is None or not outer.objective[k] < self.objective[k]:
+                continue
+            self.w[k], self.objective[k], self.dual[k] = point.w, outer.objective[k], point.dual
+            self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, outer.n_outer[k]
+            self.status[k], self.histories[k] = outer.status[k], point.history
+            n_rounds = int(outer.n_outer[k])
+            self._outer[k] = {name: values[k, :n_rounds] for name, values in history.items()}
+
+    def interrupt(self) -> None:
+        """Take over what the running start has reached."""
+        outer = self.running
+        if outer is None:
+            return
+        done = [status != "running" for status in outer.status]
+        self.offer(outer)
+        for k, ended in enumerate(done):
+            if not ended:
+                self.status[k] = "interrupted"
+        if outer.inner.running is None:
+            return
+        solver, ks = outer.inner.running
+        result = solver.result(status="interrupted")
+        for c, k in enumerate(ks):
+            # In its first round a problem has nothing but what the solver has; its value is that of the inner problem.
+            if not np.isfinite(self.objective[k]) and np.isfinite(result.objective[c]):
+                self.w[k], self.objective[k] = result.coef[:, c], result.objective[c]
+                self.dual[k], self.gap[k] = result.dual_objective[c], result.gap[c]
+                self.n_iter[k] = result.n_iter[c]
+
+
+def _padded(row: NDArray[Any], length: int) -> NDArray[Any]:
+    return np.pad(row, (0, length - row.size), mode="edge") if row.size else np.zeros(length, row.dtype)
+
+
+def _history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
+    """The last inner problem: primal, dual, gap, time and passes, (K, steps); shorter ones go on with their last."""
+    length = max((len(history) for history in histories), default=0)
+    table = np.zeros((usable.size, length, 4))
+    for k, history in zip(np.flatnonzero(usable), histories, strict=True):
+        if history:
+            table[k, : len(history)] = history
+            table[k, len(history) :] = history[-1]
+    primal, dual = table[..., 0], table[..., 1]
+    excess = np.maximum(primal - dual, 0.0)
+    gap = np.divide(excess, np.abs(primal), out=np.zeros_like(excess), where=excess > 0)
+    columns = {"primal": primal, "dual": dual, "gap": gap, "time": table[..., 2], "passes": table[..., 3]}
+    return {name: values[0] if usable.size == 1 else values for name, values in columns.items()}
+
+
+def _local(places: NDArray[np.int64], bags: Bags, usable: NDArray[np.bool_], one: bool) -> NDArray[np.int64]:
+    """Candidates counted within their bags; 0 for problems that were not trained."""
+    local = np.where(usable[:, None], places - bags.offsets[:-1], 0)
+    return local[0] if one else local.T
+
+
+def _seed(random_state: Any) -> int:
+    """A number for the random starts; None means 0, as for the solvers."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return int(random_state or 0)
+    return int(random_state.randint(2**31 - 1))
