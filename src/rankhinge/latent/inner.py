@@ -243,7 +243,7 @@ class InnerSolver:
             stopped = self.options.watch(solver)
         result = solver.result(status="stopped")
         fixed = [going[int(k)][0] for k in ks]
-        swept = self.sweep(ks, result.coef, fixed)
+        swept = self._look(solver, ks, result.coef, fixed)
         self.running = None
         outcome: dict[int, tuple[Point, int]] = {}
         for c, k in enumerate(ks):
@@ -265,6 +265,24 @@ class InnerSolver:
             best[int(k)] = point
             outcome[int(k)] = (point, n_new)
         return outcome
+
+    def _look(
+        self, solver: Solver, ks: NDArray[np.int64], weights: NDArray[np.float64], fixed: list[NDArray[np.int64]]
+    ) -> Sweep:
+        """The sweep at the solution. At w = 0 all candidates are the best: those count that are so a step further on.
+
+        Without that the procedure would end at w = 0 wherever a bad first choice leads there.
+        """
+        zero = ~weights.any(axis=0)
+        if not zero.any() or not isinstance(solver, CuttingPlane):
+            return self.sweep(ks, weights, fixed)
+        ahead = weights.copy()
+        for c in np.flatnonzero(zero):
+            ahead[:, c] = solver.masters[c].point
+        found = self.sweep(ks, ahead, fixed)
+        found.at[zero] = 0.0
+        found.values[zero] = np.where(found.places[zero] < 0, -np.inf, 0.0)
+        return found
 
     def _join(self, point: Point, fixed: NDArray[np.int64]) -> int:
         """Add the best candidates of free members to the working set; how many best ones were not in it."""
