@@ -19,6 +19,8 @@ _HOME = {
     "BagTransformer": "latent",
     "Bags": "latent",
     "LatentRankSVC": "latent",
+    "LatentSVC": "latent",
+    "LatentStructuralSVC": "latent",
     "ApproximateRankSVC": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",
@@ -26,7 +28,7 @@ _HOME = {
     "SVMRankerCV": "svm",
     "rank_svm_path": "svm",
 }
-_ROOMS = ("inference", "latent", "losses", "metrics", "svm")
+_ROOMS = ("detection", "inference", "latent", "losses", "metrics", "svm")
 
 __all__ = [*_HOME, *_ROOMS]
 

@@ -20,14 +20,16 @@ from rankhinge.latent.bags import Bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures, Counter
 from rankhinge.latent.cccp import ConcaveConvex
 from rankhinge.latent.inner import InnerOptions, InnerSolver
+from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inner_history
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
-from rankhinge.losses import get_loss
+from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
 from rankhinge.svm.quality import list_quality
 from rankhinge.svm.rank_svc import Targets, encode_targets
+from rankhinge.svm.threshold import best_threshold, calibrate
 
 __all__ = ["LatentMachine"]
 
@@ -61,9 +63,30 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
     def _make_inner(self, *arguments: Any) -> InnerSolver:
         return InnerSolver(*arguments)
 
+    def _make_outer(self, inner: InnerSolver) -> ConcaveConvex:
+        return ConcaveConvex(inner, self._loss(), self.tol, self.max_outer)
+
+    def _groups(self, n_problems: int) -> list[NDArray[np.int64]]:
+        """Which problems go in lockstep: all."""
+        return [np.arange(n_problems)]
+
+    def _loss(self) -> RankingLoss:
+        """Whose metric `score` is."""
+        return get_loss(getattr(self, "loss", "ap"))
+
     def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
         """Set `intercept_` and `scale_` from the bags' scores, of shape (K, n_bags)."""
-        raise NotImplementedError
+        self.intercept_, self.scale_ = np.zeros(usable.size), np.ones(usable.size)
+        for k in range(usable.size):
+            known = slice(None) if targets.labelled is None else targets.labelled[k]
+            relevant, row = targets.relevant[k][known], scores[k][known]
+            if not usable[k]:
+                self.intercept_[k] = 1.0 if relevant.any() else -1.0
+            elif targets.kind == "multiclass":
+                self.scale_[k], offset = calibrate(row, relevant)
+                self.intercept_[k] = offset / self.scale_[k]
+            else:
+                self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
 
     def _bags(self, X: Any, reset: bool) -> Bags:
         """Bags of what came in, with the number of features checked or remembered."""
@@ -130,11 +153,12 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         features = CandidateFeatures(
             bags.matrix, bags.rows(), constant=self._constant, skip_zeros=latent, counter=Counter()
         )
-        kept = _Kept(len(problems), features.n_features)
-        self._before = getattr(self, "coef_", None)
+        kept = Kept(len(problems), features.n_features)
+        self._before = self._weights()
+        self._goes_on = self.warm_start and self._before.shape == (usable.size, features.n_features)
         try:
             with Progress(self.verbose, _COLUMNS) as progress, self._callbacks() as wants_stop:
-                for start in range(1 if self._continues(features, usable) else self.n_starts):
+                for start in range(1 if self._goes_on else self.n_starts):
                     self._run_from(start, bags, problems, C, usable, features, progress, wants_stop, kept)
                     if "stopped" in kept.status:
                         break
@@ -143,7 +167,7 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
             self._store_fit(bags, targets, usable, problems, features, kept)
             raise
         finally:
-            del self._before
+            del self._before, self._goes_on
         self._store_fit(bags, targets, usable, problems, features, kept)
         self._warn(kept)
 
@@ -157,9 +181,26 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         features: CandidateFeatures,
         progress: Progress,
         wants_stop: Callable[[], bool],
-        kept: _Kept,
+        kept: Kept,
     ) -> None:
         """One start: the outer loop to its end."""
+        for group in self._groups(len(problems)):
+            self._run_group(start, group, bags, problems, C, usable, features, progress, wants_stop, kept)
+
+    def _run_group(
+        self,
+        start: int,
+        group: NDArray[np.int64],
+        bags: Bags,
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+        usable: NDArray[np.bool_],
+        features: CandidateFeatures,
+        progress: Progress,
+        wants_stop: Callable[[], bool],
+        kept: Kept,
+    ) -> None:
+        """The outer loop of problems that go in lockstep."""
         outer: ConcaveConvex
 
         def watch(solver: Solver) -> bool:
@@ -167,25 +208,29 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
             return wants_stop()
 
         options = InnerOptions(self.solver, self.max_iter, getattr(self, "shrinking", False), self.random_state, watch)
-        inner = self._make_inner(features, bags.offsets, problems, C, self._make_objective, options)
-        outer = ConcaveConvex(inner, get_loss(getattr(self, "loss", "zero-one")), self.tol, self.max_outer)
-        kept.running = outer
-        self._begin(outer, start, usable)
+        mine = [problems[k] for k in group]
+        inner = self._make_inner(features, bags.offsets, mine, C[group], self._make_objective, options)
+        outer = self._make_outer(inner)
+        kept.running = outer, group
+        self._begin(outer, start, np.flatnonzero(usable)[group])
         while not outer.done:
             outer.step()
-        kept.offer(outer)
+        kept.offer(outer, group)
         kept.running = None
 
-    def _continues(self, features: CandidateFeatures, usable: NDArray[np.bool_]) -> bool:
-        """Whether the previous fit is to be gone on with."""
-        before = self._before
-        return self.warm_start and before is not None and before.shape == (usable.size, features.n_features)
+    def _weights(self) -> NDArray[np.float64]:
+        """The coefficients of the previous fit as the solver sees them, with the intercept's; none: empty."""
+        if not hasattr(self, "coef_"):
+            return np.empty((0, 0))
+        if not self._constant:
+            return self.coef_
+        return np.column_stack([self.coef_, self.intercept_ / self._constant])
 
-    def _begin(self, outer: ConcaveConvex, start: int, usable: NDArray[np.bool_]) -> None:
+    def _begin(self, outer: ConcaveConvex, start: int, labels: NDArray[np.int64]) -> None:
         """The first choice of candidates; `start` counts from 0, and all but the first are random."""
         problems, features = outer.inner.problems, outer.inner.features
-        if self._continues(features, usable) and self._before is not None and self._before[usable].any():
-            outer.begin_at(self._before[usable].T.copy(), exact=True)
+        if self._goes_on and self._before[labels].any():
+            outer.begin_at(self._before[labels].T.copy(), exact=True)
             return
         if not any(np.any(problem.relevant & problem.latent) for problem in problems):
             return
@@ -203,7 +248,7 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         usable: NDArray[np.bool_],
         problems: list[LatentProblem],
         features: CandidateFeatures,
-        kept: _Kept,
+        kept: Kept,
     ) -> None:
         """All fitted attributes."""
         one = usable.size == 1
@@ -224,17 +269,18 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         self.n_outer_ = scalar(spread(kept.n_outer))
         status = spread(np.array(kept.status, dtype="<U16"), "constant")
         self.status_ = str(status[0]) if one else status
-        self.history_ = _history(kept.histories, usable)
+        self.history_ = inner_history(kept.histories, usable)
         self.outer_history_ = {
             name: spread(values)[0] if one else spread(values) for name, values in kept.outer_history.items()
         }
         found = features.sweep(kept.w.T, bags.offsets, 1)
-        self.chosen_ = _local(spread(found.places[:, :, 0], 0), bags, usable, one)
+        self.chosen_ = counted_within_bags(spread(found.places[:, :, 0], 0), bags, usable, one)
+        self.chosen_history_ = choice_tables(kept.choices, problems, bags, usable)
         self._finish(targets, usable, spread(found.values[:, :, 0]))
         self.n_passes_ = int(np.ceil(features.counter.n_rows / features.n_samples))
         self.n_products_ = features.counter.n_products
 
-    def _warn(self, kept: _Kept) -> None:
+    def _warn(self, kept: Kept) -> None:
         if np.max(kept.gap) > self.tol:
             message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
         elif "max_outer" in kept.status:
@@ -280,6 +326,23 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         places = self._best(X)[1]
         return places[:, 0] if self._kind == "binary" else places
 
+    def score_candidates(self, X: Any) -> NDArray[np.float64]:
+        """The score of every candidate, ``w · x + intercept_``, bag by bag; multiclass: calibrated log-odds.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n_candidates,) or (n_candidates, K)
+        """
+        check_is_fitted(self)
+        bags = self._bags(X, reset=False)
+        linear = CandidateFeatures(bags.matrix, bags.rows()).scores(self.coef_.T).T
+        scores = self.scale_ * (linear + self.intercept_)
+        return scores[:, 0] if self._kind == "binary" else scores
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes (binary: by the sign of the score; multiclass: the largest log-odds) or label indicators.
 
@@ -323,93 +386,9 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
             columns = list(y.T == 1)
         else:
             columns = [y == label for label in (self.classes_[1:] if self._kind == "binary" else self.classes_)]
-        loss = get_loss(getattr(self, "loss", "ap"))
+        loss = self._loss()
         values = [list_quality(loss, column, row) for column, row in zip(columns, scores, strict=True)]
         return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-
-
-class _Kept:
-    """The best of all starts, problem by problem, and what is running."""
-
-    def __init__(self, K: int, d: int) -> None:
-        self.w, self.objective, self.dual = np.zeros((K, d)), np.full(K, np.inf), np.full(K, -np.inf)
-        self.gap = np.full(K, np.inf)
-        self.n_iter, self.n_outer = np.zeros(K, np.int64), np.zeros(K, np.int64)
-        self.status = ["running"] * K
-        self.histories: list[list[tuple[float, float, float, float]]] = [[] for _ in range(K)]
-        self._outer: list[dict[str, NDArray[Any]]] = [{} for _ in range(K)]
-        self.running: ConcaveConvex | None = None
-
-    @property
-    def outer_history(self) -> dict[str, NDArray[Any]]:
-        """By round, (K, rounds); shorter ones go on with their last values."""
-        length = max((values.size for history in self._outer for values in history.values()), default=0)
-        result: dict[str, NDArray[Any]] = {}
-        for name in ("objective", "loss", "n_changed", "time", "passes"):
-            rows = [history.get(name, np.empty(0)) for history in self._outer]
-            padded = [
-                np.pad(row, (0, length - row.size), mode="edge") if row.size else np.zeros(length) for row in rows
-            ]
-            result[name] = np.stack(padded)
-        return result
-
-    def offer(self, outer: ConcaveConvex) -> None:
-        """Take over the problems that ended lower than before."""
-        history = outer.history()
-        for k, point in enumerate(outer.points):
-            if point is None or not outer.objective[k] < self.objective[k]:
-                continue
-            self.w[k], self.objective[k], self.dual[k] = point.w, outer.objective[k], point.dual
-            self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, outer.n_outer[k]
-            self.status[k], self.histories[k] = outer.status[k], point.history
-            n_rounds = int(outer.n_outer[k])
-            self._outer[k] = {name: values[k, :n_rounds] for name, values in history.items()}
-
-    def interrupt(self) -> None:
-        """Take over what the running start has reached."""
-        outer = self.running
-        if outer is None:
-            return
-        done = [status != "running" for status in outer.status]
-        self.offer(outer)
-        for k, ended in enumerate(done):
-            if not ended:
-                self.status[k] = "interrupted"
-        if outer.inner.running is None:
-            return
-        solver, ks = outer.inner.running
-        result = solver.result(status="interrupted")
-        for c, k in enumerate(ks):
-            # In its first round a problem has nothing but what the solver has; its value is that of the inner problem.
-            if not np.isfinite(self.objective[k]) and np.isfinite(result.objective[c]):
-                self.w[k], self.objective[k] = result.coef[:, c], result.objective[c]
-                self.dual[k], self.gap[k] = result.dual_objective[c], result.gap[c]
-                self.n_iter[k] = result.n_iter[c]
-
-
-def _padded(row: NDArray[Any], length: int) -> NDArray[Any]:
-    return np.pad(row, (0, length - row.size), mode="edge") if row.size else np.zeros(length, row.dtype)
-
-
-def _history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-    """The last inner problem: primal, dual, gap, time and passes, (K, steps); shorter ones go on with their last."""
-    length = max((len(history) for history in histories), default=0)
-    table = np.zeros((usable.size, length, 4))
-    for k, history in zip(np.flatnonzero(usable), histories, strict=True):
-        if history:
-            table[k, : len(history)] = history
-            table[k, len(history) :] = history[-1]
-    primal, dual = table[..., 0], table[..., 1]
-    excess = np.maximum(primal - dual, 0.0)
-    gap = np.divide(excess, np.abs(primal), out=np.zeros_like(excess), where=excess > 0)
-    columns = {"primal": primal, "dual": dual, "gap": gap, "time": table[..., 2], "passes": table[..., 3]}
-    return {name: values[0] if usable.size == 1 else values for name, values in columns.items()}
-
-
-def _local(places: NDArray[np.int64], bags: Bags, usable: NDArray[np.bool_], one: bool) -> NDArray[np.int64]:
-    """Candidates counted within their bags; 0 for problems that were not trained."""
-    local = np.where(usable[:, None], places - bags.offsets[:-1], 0)
-    return local[0] if one else local.T
 
 
 def _seed(random_state: Any) -> int:

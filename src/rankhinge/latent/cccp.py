@@ -56,6 +56,10 @@ class ConcaveConvex:
         self.n_outer = np.zeros(K, np.int64)
         latent = [bool(np.any(problem.relevant & problem.latent)) for problem in inner.problems]
         self._loose = np.array(latent) & (tol < 0.01)
+        # The steps in which each problem took part: in lockstep some go on while others wait.
+        self.rounds: list[list[int]] = [[] for _ in range(K)]
+        # The choices that each round of a problem had fixed.
+        self.fixed: list[list[NDArray[np.int64]]] = [[] for _ in range(K)]
         self._history: list[dict[str, NDArray[Any]]] = []
         self._n_changed = np.zeros(K, np.int64)
         self._losses = np.full(K, np.nan)
@@ -84,7 +88,7 @@ class ConcaveConvex:
             assert point.best is not None
             problem = self.inner.problems[k]
             self.choices[k] = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
-            point.primal = self._outer_value(int(k), point) if exact else np.inf
+            point.primal = self.inner.outer_value(int(k), point) if exact else np.inf
             if exact:
                 self.objective[k] = point.primal
             self.points[k] = point
@@ -104,17 +108,20 @@ class ConcaveConvex:
             ks = ks[self._loose[ks]]
         tol = min(_LOOSE * self.tol, 0.01) if self._loose[ks[0]] else self.tol
         fixed = [self.inner.problems[k].fixed(self.choices[k]) for k in ks]
+        for k in ks:
+            self.fixed[k].append(self.choices[k])
         solved = self.inner.solve(ks, fixed, [self.points[k] for k in ks], tol)
         for k in ks:
             self._finish_round(int(k), solved[int(k)], tol)
+            self.rounds[k].append(len(self._history))
         self._record()
 
     def _finish_round(self, k: int, point: Point, tol: float) -> None:
         """Compare with the incumbent, take the new choices, and decide whether that was the last round."""
         problem = self.inner.problems[k]
         assert point.best is not None
-        before, value = self.objective[k], self._outer_value(k, point)
-        if value > before * (1 + _ROUNDING):
+        before, value = self.objective[k], self.inner.outer_value(k, point)
+        if value > before * (1 + _ROUNDING) and self.inner.exact:
             raise RuntimeError(f"the outer objective of problem {k} rose from {before!r} to {value!r}")
         self.n_outer[k] += 1
         if value <= before:
@@ -159,14 +166,6 @@ class ConcaveConvex:
         start.planes = planes
         self.points[k] = start
 
-    def _outer_value(self, k: int, point: Point) -> float:
-        """``F(w)``: positives and negatives at their best, known candidates as they are."""
-        problem = self.inner.problems[k]
-        assert point.values is not None
-        assert point.at is not None
-        scores = np.where(problem.given >= 0, point.at, point.values[:, 0])
-        return 0.5 * float(point.w @ point.w) + self.inner.C[k] * self.inner.hinge(k, scores, problem.given)
-
     def _loss_of(self, k: int, point: Point) -> float:
         if self.loss.family == "zero-one":
             return float("nan")
@@ -186,7 +185,7 @@ class ConcaveConvex:
         )
 
     def history(self) -> dict[str, NDArray[Any]]:
-        """By round, arrays of shape (K, rounds); the rows of problems that have ended go on with their last values."""
+        """By step, arrays of shape (K, steps); `rounds` has the steps of each problem."""
         names = ("objective", "loss", "n_changed", "time", "passes")
         K = len(self.points)
         return {

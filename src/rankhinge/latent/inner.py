@@ -115,7 +115,16 @@ class InnerSolver:
     C : ndarray of shape (K,)
     make : MakeObjective
     options : InnerOptions
+
+    Attributes
+    ----------
+    exact : bool
+        Whether J is computed exactly, so that the outer objective cannot rise.
+    allowed : ndarray of bool or None
+        Candidates that negatives may take; None: all.
     """
+
+    exact = True
 
     def __init__(
         self,
@@ -164,6 +173,14 @@ class InnerSolver:
         scores = np.where(fixed >= 0, at, values[:, 0])
         primal = 0.5 * float(w @ w) + self.C[k] * self.hinge(k, scores, fixed)
         return Point(w, best, values, at, primal)
+
+    def outer_value(self, k: int, point: Point) -> float:
+        """``F(w)``: positives and negatives at their best, known candidates as they are."""
+        given = self.problems[k].given
+        assert point.values is not None
+        assert point.at is not None
+        scores = np.where(given >= 0, point.at, point.values[:, 0])
+        return 0.5 * float(point.w @ point.w) + self.C[k] * self.hinge(k, scores, given)
 
     def solve(
         self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]], starts: list[Point | None], tol: float

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge.latent._base import LatentMachine
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.svm.rank_svc import Targets
-from rankhinge.svm.threshold import best_threshold, calibrate
 
 __all__ = ["LatentRankSVC"]
 
@@ -81,6 +78,8 @@ class LatentRankSVC(LatentMachine):
         entry for each look at all candidates, else for each iteration.
     chosen_ : ndarray of shape (n_bags,) or (n_bags, K)
         Each training bag's best candidate.
+    chosen_history_ : ndarray of shape (n_outer_ + 1, n_bags), or a list of K of them
+        The candidates that the positive bags were fixed to in each round, and at the end; -1 for other bags.
     n_outer_, n_iter_ : int or ndarray of shape (K,)
         Rounds, and iterations of the last one.
     n_passes_, n_products_ : int
@@ -176,19 +175,6 @@ class LatentRankSVC(LatentMachine):
         self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
     ) -> LatentObjective:
         return LatentObjective(features, problems, get_loss(self.loss), books)
-
-    def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
-        self.intercept_, self.scale_ = np.zeros(usable.size), np.ones(usable.size)
-        for k in range(usable.size):
-            known = slice(None) if targets.labelled is None else targets.labelled[k]
-            relevant, row = targets.relevant[k][known], scores[k][known]
-            if not usable[k]:
-                self.intercept_[k] = 1.0 if relevant.any() else -1.0
-            elif targets.kind == "multiclass":
-                self.scale_[k], offset = calibrate(row, relevant)
-                self.intercept_[k] = offset / self.scale_[k]
-            else:
-                self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""
