@@ -6,6 +6,9 @@ fewer candidates J can only be smaller. Hence planes cut on the working set are 
 solver's lower bound holds for it. The upper bound does not, so that a *sweep* over all candidates follows, one
 pass with one column: it gives the objective in truth, the gap, and the candidates that were missing. If the
 gap is not small enough, they join the working set, and the solver goes on from where it was, with its planes.
+
+Problems in lockstep share the sweeps. Each has a working set and a solver of its own: together their sets would be
+nearly all candidates. Without working sets they share one solver, and each of its passes.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 from rankhinge.latent.candidates import CandidateFeatures, Sweep
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
-from rankhinge.solvers import CuttingPlane, Planes, Solver, make_solver
+from rankhinge.solvers import CuttingPlane, Planes, Solver, SolverResult, make_solver
 
 __all__ = ["InnerOptions", "InnerSolver", "Point"]
 
@@ -103,6 +106,10 @@ def _carrying(solver: Solver, c: int) -> Planes:
     return Planes(master.offsets[carrying], -master.vectors[carrying])
 
 
+Going: TypeAlias = dict[int, tuple[NDArray[np.int64], Point | None]]
+"""Problems that are not solved yet: what they fix, and where they are."""
+
+
 class InnerSolver:
     """Solves the inner problems of K latent problems in lockstep; the working set lives as long as it.
 
@@ -142,8 +149,10 @@ class InnerSolver:
         n_bags = offsets.size - 1
         # Where bags have two candidates or so there is little to leave out.
         self.shrinks = options.shrinking and features.n_samples >= 4 * n_bags
-        self._working = np.zeros(features.n_samples, np.bool_)
-        self.running: tuple[Solver, NDArray[np.int64]] | None = None
+        n_sets = len(self.problems) if self.shrinks else 1
+        self._working = np.zeros((n_sets, features.n_samples), np.bool_)
+        # The solvers of the current turn and their problems, for those who are interrupted.
+        self.running: list[tuple[Solver, NDArray[np.int64]]] = []
         self._began = time.perf_counter()
 
     @property
@@ -223,96 +232,127 @@ class InnerSolver:
 
     def _prepare(self, k: int, fixed: NDArray[np.int64], start: Point | None) -> None:
         """Candidates for the working set, from the best at the start, or the first of each bag."""
-        problem = self.problems[k]
+        if not self.shrinks:
+            return
         free = fixed < 0
         if start is not None and start.best is not None:
             places = start.best[free].ravel()
-            self._working[places[places >= 0]] = True
+            self._working[k, places[places >= 0]] = True
         else:
-            self._working[problem.start[free]] = True
+            self._working[k, self.problems[k].start[free]] = True
 
-    def _active(self, going: dict[int, tuple[NDArray[np.int64], Point | None]]) -> NDArray[np.int64] | None:
-        """The candidates that the going problems see; None: all."""
-        wanted = self._working if self.shrinks else np.ones(self._working.size, np.bool_)
-        if self.allowed is not None:
-            wanted = wanted & self.allowed
-        seen = np.zeros(wanted.size, np.bool_)
-        for k, (fixed, _) in going.items():
-            seen |= self.problems[k].needed(fixed, wanted)
+    def _active(self, ks: NDArray[np.int64], going: Going) -> NDArray[np.int64] | None:
+        """The candidates that the problems see; None: all."""
+        seen = np.zeros(self.features.n_samples, np.bool_)
+        for k in ks:
+            wanted = self._working[k] if self.shrinks else np.ones_like(seen)
+            if self.allowed is not None:
+                wanted = wanted & self.allowed
+            seen |= self.problems[k].needed(going[int(k)][0], wanted)
         return None if seen.all() else np.flatnonzero(seen)
 
-    def _turn(
-        self,
-        going: dict[int, tuple[NDArray[np.int64], Point | None]],
-        tol: float,
-        best: dict[int, Point],
-    ) -> dict[int, tuple[Point, int]]:
-        """Solve on the working set, sweep, and let what was missing join; the best points, and how much was new."""
+    def _turn(self, going: Going, tol: float, best: dict[int, Point]) -> dict[int, tuple[Point, int]]:
+        """Solve on the working sets, sweep, and let what was missing join; the best points, and how much was new."""
         ks = np.array(sorted(going))
-        places = self._active(going)
-        seen = [self.problems[k].seen_among(places, going[int(k)][0]) for k in ks]
-        objective = self.make(self.features.some(places), seen, [self.books[k] for k in ks])
-        solver = self._solver(objective, ks, [going[int(k)][1] for k in ks], tol)
-        self.running = (solver, ks)
-        stopped = False
-        while not solver.done and not stopped:
-            solver.step()
-            stopped = self.options.watch(solver)
-        result = solver.result(status="stopped")
-        fixed = [going[int(k)][0] for k in ks]
-        swept = self._look(solver, ks, result.coef, fixed)
-        self.running = None
+        self.running = []
+        for group in ks[:, None] if self.shrinks else [ks]:
+            solver = self._solver(group, going, tol)
+            self.running.append((solver, group))
+            stopped = False
+            while not solver.done and not stopped:
+                solver.step()
+                stopped = self.options.watch(solver)
+            if stopped:
+                break
+        solved = np.concatenate([group for _, group in self.running])
+        fixed = [going[int(k)][0] for k in solved]
+        swept = self._look(solved, fixed)
         outcome: dict[int, tuple[Point, int]] = {}
-        for c, k in enumerate(ks):
-            point = self.point(int(k), result.coef[:, c], swept, c, fixed[c])
-            before = best.get(int(k), going[int(k)][1])
-            n_new = self._join(point, fixed[c])
-            if before is not None and before.primal <= point.primal:
-                point = Point(before.w, before.best, before.values, before.at, before.primal)
-            point.planes, point.dual = _carrying(solver, c), float(result.dual_objective[c])
-            point.status = str(result.status[c])
-            point.n_iter = int(result.n_iter[c]) + (before.n_iter if k in best and before is not None else 0)
-            if self.shrinks:
-                earlier = best[int(k)].history if k in best else []
-                elapsed = time.perf_counter() - self._began
-                point.history = [*earlier, (point.primal, point.dual, elapsed, self.passes)]
-            else:
-                columns = [result.history[name][c] for name in ("primal", "dual", "time", "passes")]
-                point.history = list(zip(*(column.tolist() for column in columns), strict=True))
-            best[int(k)] = point
-            outcome[int(k)] = (point, n_new)
+        for solver, group in self.running:
+            result = solver.result(status="stopped")
+            for place, k in enumerate(group):
+                c = int(np.flatnonzero(solved == k)[0])
+                point = self.point(int(k), result.coef[:, place], swept, c, fixed[c])
+                outcome[int(k)] = self._taken(int(k), point, going[int(k)], best, solver, result, place)
+        self.running = []
+        for k in set(going) - set(outcome):
+            # Stopped before its turn came.
+            outcome[k] = self._untouched(going[k][1], k), 0
+            best[k] = outcome[k][0]
         return outcome
 
-    def _look(
-        self, solver: Solver, ks: NDArray[np.int64], weights: NDArray[np.float64], fixed: list[NDArray[np.int64]]
-    ) -> Sweep:
-        """The sweep at the solution. At w = 0 all candidates are the best: those count that are so a step further on.
+    def _taken(
+        self,
+        k: int,
+        point: Point,
+        going: tuple[NDArray[np.int64], Point | None],
+        best: dict[int, Point],
+        solver: Solver,
+        result: SolverResult,
+        place: int,
+    ) -> tuple[Point, int]:
+        """The better of a new point and the best so far, with what the solver has proved; and how much was new."""
+        fixed, start = going
+        before = best.get(k, start)
+        n_new = self._join(k, point, fixed)
+        if before is not None and before.primal <= point.primal:
+            point = Point(before.w, before.best, before.values, before.at, before.primal)
+        point.planes, point.dual = _carrying(solver, place), float(result.dual_objective[place])
+        point.status = str(result.status[place])
+        point.n_iter = int(result.n_iter[place]) + (best[k].n_iter if k in best else 0)
+        if self.shrinks:
+            earlier = best[k].history if k in best else []
+            elapsed = time.perf_counter() - self._began
+            point.history = [*earlier, (point.primal, point.dual, elapsed, self.passes)]
+        else:
+            columns = [result.history[name][place].tolist() for name in ("primal", "dual", "time", "passes")]
+            point.history = list(zip(*columns, strict=True))
+        best[k] = point
+        return point, n_new
+
+    def _untouched(self, start: Point | None, k: int) -> Point:
+        """The start as a result: of a problem that was stopped before its turn."""
+        if start is not None:
+            start.status = "stopped"
+            return start
+        w = np.zeros(self.features.n_features)
+        ks, fixed = np.array([k]), [self.problems[k].given]
+        point = self.point(k, w, self.sweep(ks, w[:, None], fixed), 0, fixed[0])
+        point.status = "stopped"
+        return point
+
+    def _look(self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]]) -> Sweep:
+        """The sweep at the solutions. At w = 0 all candidates are the best: those count that are so a step further on.
 
         Without that the procedure would end at w = 0 wherever a bad first choice leads there.
         """
+        weights = np.concatenate([solver.result().coef for solver, _ in self.running], axis=1)
         zero = ~weights.any(axis=0)
-        if not zero.any() or not isinstance(solver, CuttingPlane):
-            return self.sweep(ks, weights, fixed)
-        ahead = weights.copy()
-        for c in np.flatnonzero(zero):
-            ahead[:, c] = solver.masters[c].point
-        found = self.sweep(ks, ahead, fixed)
+        minimisers = [
+            master.point for solver, _ in self.running if isinstance(solver, CuttingPlane) for master in solver.masters
+        ]
+        found = self.sweep(ks, np.where(zero, np.stack(minimisers, axis=1), weights), fixed)
         found.at[zero] = 0.0
         found.values[zero] = np.where(found.places[zero] < 0, -np.inf, 0.0)
         return found
 
-    def _join(self, point: Point, fixed: NDArray[np.int64]) -> int:
+    def _join(self, k: int, point: Point, fixed: NDArray[np.int64]) -> int:
         """Add the best candidates of free members to the working set; how many best ones were not in it."""
         assert point.best is not None
+        if not self.shrinks:
+            return 0
         free = point.best[fixed < 0]
-        n_new = int((~self._working[free[:, 0]]).sum())
+        n_new = int((~self._working[k, free[:, 0]]).sum())
         places = free.ravel()
-        self._working[places[places >= 0]] = True
+        self._working[k, places[places >= 0]] = True
         return n_new
 
-    def _solver(
-        self, objective: LatentObjective, ks: NDArray[np.int64], starts: list[Point | None], tol: float
-    ) -> Solver:
+    def _solver(self, ks: NDArray[np.int64], going: Going, tol: float) -> Solver:
+        """A solver of these problems on what they see, started from where they are."""
+        places = self._active(ks, going)
+        seen = [self.problems[k].seen_among(places, going[int(k)][0]) for k in ks]
+        objective = self.make(self.features.some(places), seen, [self.books[k] for k in ks])
+        starts = [going[int(k)][1] for k in ks]
         options: dict[str, Any] = {}
         if any(start is not None for start in starts):
             d = objective.n_features

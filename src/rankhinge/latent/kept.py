@@ -63,16 +63,14 @@ class Kept:
         for k, status in zip(group, outer.status, strict=True):
             if status == "running":
                 self.status[k] = "interrupted"
-        if outer.inner.running is None:
-            return
-        solver, ks = outer.inner.running
-        result = solver.result(status="interrupted")
-        for c, k in enumerate(group[ks]):
-            # In its first round a problem has nothing but what the solver has; its value is that of the inner problem.
-            if not np.isfinite(self.objective[k]) and np.isfinite(result.objective[c]):
-                self.w[k], self.objective[k] = result.coef[:, c], result.objective[c]
-                self.dual[k], self.gap[k] = result.dual_objective[c], result.gap[c]
-                self.n_iter[k] = result.n_iter[c]
+        for solver, ks in outer.inner.running:
+            result = solver.result(status="interrupted")
+            for c, k in enumerate(group[ks]):
+                # In its first round a problem has nothing but what the solver has: a value of the inner problem.
+                if not np.isfinite(self.objective[k]) and np.isfinite(result.objective[c]):
+                    self.w[k], self.objective[k] = result.coef[:, c], result.objective[c]
+                    self.dual[k], self.gap[k] = result.dual_objective[c], result.gap[c]
+                    self.n_iter[k] = result.n_iter[c]
 
 
 def _padded(row: NDArray[Any], length: int) -> NDArray[Any]:

@@ -59,7 +59,7 @@ class _StructuralInner(InnerSolver):
 
     exact = False
 
-    def _active(self, going: Any) -> None:
+    def _active(self, ks: Any, going: Any) -> None:
         return None
 
     def point(self, k: int, w: NDArray[np.float64], found: Any, c: int, fixed: NDArray[np.int64]) -> Point:
