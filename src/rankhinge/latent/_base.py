@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from rankhinge._progress import Progress
+from rankhinge.latent._predict import BagPredictor
 from rankhinge.latent.bags import Bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures, Counter
 from rankhinge.latent.cccp import ConcaveConvex
@@ -24,10 +24,8 @@ from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inne
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
-from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
-from rankhinge.svm.quality import list_quality
 from rankhinge.svm.rank_svc import Targets, encode_targets
 from rankhinge.svm.threshold import best_threshold, calibrate
 
@@ -36,7 +34,7 @@ __all__ = ["LatentMachine"]
 _COLUMNS = ("start", "round", "iteration", "primal", "dual", "gap")
 
 
-class LatentMachine(ClassifierMixin, LinearRankingMachine):
+class LatentMachine(BagPredictor):
     """From bags and labels to fitted attributes; the leaves say what the objective is and how to cut the ranking."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -70,10 +68,6 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         """Which problems go in lockstep: all."""
         return [np.arange(n_problems)]
 
-    def _loss(self) -> RankingLoss:
-        """Whose metric `score` is."""
-        return get_loss(getattr(self, "loss", "ap"))
-
     def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
         """Set `intercept_` and `scale_` from the bags' scores, of shape (K, n_bags)."""
         self.intercept_, self.scale_ = np.zeros(usable.size), np.ones(usable.size)
@@ -87,24 +81,6 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
                 self.intercept_[k] = offset / self.scale_[k]
             else:
                 self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
-
-    def _bags(self, X: Any, reset: bool) -> Bags:
-        """Bags of what came in, with the number of features checked or remembered."""
-        if not isinstance(X, Bags) and not is_bags_like(X):
-            return Bags(self._validated(X, reset=reset))
-        bags = X if isinstance(X, Bags) else Bags(X)
-        if len(bags) == 0:
-            raise ValueError("there are no bags")
-        if reset:
-            self.n_features_in_ = bags.n_features
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-        elif bags.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {bags.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return bags
 
     def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
         if not isinstance(X, Bags) and not is_bags_like(X):
@@ -273,10 +249,10 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         self.outer_history_ = {
             name: spread(values)[0] if one else spread(values) for name, values in kept.outer_history.items()
         }
-        found = features.sweep(kept.w.T, bags.offsets, 1)
-        self.chosen_ = counted_within_bags(spread(found.places[:, :, 0], 0), bags, usable, one)
+        places, values = kept.best_of(features, bags)
+        self.chosen_ = counted_within_bags(spread(places), bags, usable, one)
         self.chosen_history_ = choice_tables(kept.choices, problems, bags, usable)
-        self._finish(targets, usable, spread(found.values[:, :, 0]))
+        self._finish(targets, usable, spread(values))
         self.n_passes_ = int(np.ceil(features.counter.n_rows / features.n_samples))
         self.n_products_ = features.counter.n_products
 
@@ -288,107 +264,6 @@ class LatentMachine(ClassifierMixin, LinearRankingMachine):
         else:
             return
         warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
-
-    def _best(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Score and number of each bag's best candidate, (n_bags, K) each."""
-        check_is_fitted(self)
-        bags = self._bags(X, reset=False)
-        features = CandidateFeatures(bags.matrix, bags.rows())
-        found = features.sweep(self.coef_.T, bags.offsets, 1)
-        return found.values[:, :, 0].T, (found.places[:, :, 0] - bags.offsets[:-1]).T
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """The score of each bag's best candidate, ``max_h w · x_h + intercept_``; multiclass: calibrated log-odds.
-
-        Parameters
-        ----------
-        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n_bags,) or (n_bags, K)
-        """
-        best = self._best(X)[0]
-        scores = self.scale_ * (best + self.intercept_)
-        return scores[:, 0] if self._kind == "binary" else scores
-
-    def predict_candidates(self, X: Any) -> NDArray[np.int64]:
-        """Which candidate of each bag scores best, counted from 0 within the bag.
-
-        Parameters
-        ----------
-        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n_bags,) or (n_bags, K)
-        """
-        places = self._best(X)[1]
-        return places[:, 0] if self._kind == "binary" else places
-
-    def score_candidates(self, X: Any) -> NDArray[np.float64]:
-        """The score of every candidate, ``w · x + intercept_``, bag by bag; multiclass: calibrated log-odds.
-
-        Parameters
-        ----------
-        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n_candidates,) or (n_candidates, K)
-        """
-        check_is_fitted(self)
-        bags = self._bags(X, reset=False)
-        linear = CandidateFeatures(bags.matrix, bags.rows()).scores(self.coef_.T).T
-        scores = self.scale_ * (linear + self.intercept_)
-        return scores[:, 0] if self._kind == "binary" else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Classes (binary: by the sign of the score; multiclass: the largest log-odds) or label indicators.
-
-        Parameters
-        ----------
-        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n_bags,) or (n_bags, K)
-        """
-        scores = self.decision_function(X)
-        if self._kind == "binary":
-            return self.classes_[(scores >= 0).astype(np.intp)]
-        if self._kind == "multiclass":
-            return self.classes_[np.argmax(scores, axis=1)]
-        return (scores >= 0).astype(np.int64)
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
-
-        Parameters
-        ----------
-        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
-        y : array of shape (n_bags,) or (n_bags, K)
-        sample_weight : None
-            Accepted because scikit-learn's tools pass it; a ranking has no sample weights.
-
-        Returns
-        -------
-        float
-            Labels without both a positive and a negative in y do not count; nan if none does.
-        """
-        if sample_weight is not None:
-            raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
-        scores = np.atleast_2d(self.decision_function(X).T)
-        y = y.toarray() if sparse.issparse(y) else np.asarray(y)
-        if y.shape[0] != scores.shape[1]:
-            raise ValueError(f"there are {scores.shape[1]} bags, but y has {y.shape[0]} labels")
-        if self._kind == "multilabel":
-            columns = list(y.T == 1)
-        else:
-            columns = [y == label for label in (self.classes_[1:] if self._kind == "binary" else self.classes_)]
-        loss = self._loss()
-        values = [list_quality(loss, column, row) for column, row in zip(columns, scores, strict=True)]
-        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
 
 
 def _seed(random_state: Any) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.latent.bags import Bags
+from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.latent.cccp import ConcaveConvex
 from rankhinge.latent.problem import LatentProblem
 
@@ -25,6 +26,7 @@ class Kept:
         self.histories: list[list[tuple[float, float, float, float]]] = [[] for _ in range(K)]
         self._outer: list[dict[str, NDArray[Any]]] = [{} for _ in range(K)]
         self.choices: list[list[NDArray[np.int64]]] = [[] for _ in range(K)]
+        self._best: list[tuple[NDArray[np.int64], NDArray[np.float64]] | None] = [None] * K
         self.running: tuple[ConcaveConvex, NDArray[np.int64]] | None = None
 
     @property
@@ -50,8 +52,19 @@ class Kept:
             self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, outer.n_outer[c]
             self.status[k], self.histories[k] = outer.status[c], point.history
             self.choices[k] = [*outer.fixed[c][: int(outer.n_outer[c])], outer.choices[c]]
+            whole = outer.inner.problems[c].members.size == outer.inner.offsets.size - 1
+            known = whole and outer.inner.allowed is None and point.best is not None and point.values is not None
+            self._best[k] = (point.best[:, 0], point.values[:, 0]) if known else None  # type: ignore[index]
             rounds = outer.rounds[c]
             self._outer[k] = {name: values[c, rounds] for name, values in history.items()}
+
+    def best_of(self, features: CandidateFeatures, bags: Bags) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Place and score of each bag's best candidate, (K, n_bags) each; a pass only if the rounds left them out."""
+        known = [best for best in self._best if best is not None]
+        if len(known) == len(self._best):
+            return np.stack([places for places, _ in known]), np.stack([values for _, values in known])
+        found = features.sweep(self.w.T, bags.offsets, 1)
+        return found.places[:, :, 0], found.values[:, :, 0]
 
     def interrupt(self) -> None:
         """Take over what the running start has reached."""
@@ -70,7 +83,7 @@ class Kept:
                 if not np.isfinite(self.objective[k]) and np.isfinite(result.objective[c]):
                     self.w[k], self.objective[k] = result.coef[:, c], result.objective[c]
                     self.dual[k], self.gap[k] = result.dual_objective[c], result.gap[c]
-                    self.n_iter[k] = result.n_iter[c]
+                    self.n_iter[k], self._best[k] = result.n_iter[c], None
 
 
 def _padded(row: NDArray[Any], length: int) -> NDArray[Any]:
