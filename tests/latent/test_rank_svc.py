@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -312,3 +315,45 @@ def test_refuses_other_features():
         model.score(bags, y[:3])
     with pytest.raises(ValueError, match="sample_weight"):
         model.score(bags, y, sample_weight=y)
+
+
+@pytest.mark.parametrize("n_calls", [1, 2, 7, 30])
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_a_callback_may_stop(n_calls, shrinking):
+    from contextlib import contextmanager
+
+    class Stopped(LatentRankSVC):
+        @contextmanager
+        def _callbacks(self):
+            calls = iter(range(1, 10**6))
+            yield lambda: next(calls) >= n_calls
+
+    bags, Y = multilabel_bags(n=50)
+    bags = Bags(
+        np.repeat(bags.matrix, 5, axis=0) + np.arange(bags.n_candidates * 5)[:, None] % 5 / 9, offsets=5 * bags.offsets
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = Stopped(C=100.0, tol=1e-6, shrinking=shrinking).fit(bags, Y)
+    assert "stopped" in model.status_
+    assert np.isfinite(model.decision_function(bags)).all()
+    assert np.all(np.diff(model.outer_history_["objective"]) <= 0)
+    for k in range(3):
+        F = outer_objective(model.coef_[k], bags, Y[:, k], 100.0)
+        assert model.objective_[k] == pytest.approx(F, rel=1e-9)
+
+
+def test_a_mapped_matrix_is_not_copied(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40_000, 100)).astype(np.float32)
+    y = np.arange(400) % 8 == 0
+    X[np.flatnonzero(y) * 100 + 7, 0] += 8
+    np.save(tmp_path / "x.npy", X)
+    bags = Bags(np.load(tmp_path / "x.npy", mmap_mode="r"), offsets=np.arange(0, 40_001, 100))
+    LatentRankSVC(C=1.0, tol=0.1).fit(bags[:50], y[:50])
+    tracemalloc.start()
+    model = LatentRankSVC(C=1.0).fit(bags, y)
+    model.decision_function(bags)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 2
