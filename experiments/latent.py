@@ -170,7 +170,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in [] if arguments.redraw else arguments.only or list(PARTS):
         start = time.perf_counter()
-        results[name] = {**PARTS[name](arguments.quick), "minutes": (time.perf_counter() - start) / 60}
+        found = {**PARTS[name](arguments.quick), "minutes": (time.perf_counter() - start) / 60}
+        # Another part may have ended in another process meanwhile.
+        results = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        results[name] = found
         results["machine"] = machine_facts("rankhinge", "numpy", "scipy", "numba", "sklearn")
         write_json(path, results)
     page = folder / "latent.md" if arguments.quick else ROOT / "docs" / "experiments" / "latent.md"
