@@ -51,7 +51,7 @@ that overlaps enough, which bounds it). C, and for the latent SVM the weight of 
 holding out a third of the training images once. Features are 8-bit, not scaled.
 
 How far to trust it: the grid of C is 1e-4, 1e-3, 1e-2 for both, and its lower end was chosen for {at_the_end}, so that
-it was too short at that end. When it was set, latent AP-SVM's validation AP of three classes (aeroplane, chair, person) at
+it was too short there. When it was set, latent AP-SVM's validation AP of three classes (aeroplane, chair, person) at
 C = 1e-3 … 1e-1 had been seen, the latent SVM's not. The weight of positives had two values, 1 and the ratio of the
 classes, c two: far fewer than in the paper. One split, one start; the test is over classes, not over splits.
 
