@@ -17,6 +17,11 @@ _HOME = {
     "ranking_loss": "inference",
     "structured_hinge": "inference",
     "tight_hinge": "inference",
+    "BagTransformer": "latent",
+    "Bags": "latent",
+    "LatentRankSVC": "latent",
+    "LatentSVC": "latent",
+    "LatentStructuralSVC": "latent",
     "ApproximateRankSVC": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",
@@ -24,7 +29,7 @@ _HOME = {
     "SVMRankerCV": "svm",
     "rank_svm_path": "svm",
 }
-_ROOMS = ("inference", "losses", "metrics", "svm")
+_ROOMS = ("detection", "inference", "latent", "losses", "metrics", "svm")
 
 __all__ = [*_HOME, *_ROOMS]
 

@@ -1,0 +1,273 @@
+"""What latent machines share: bags in, the outer loop, fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, column_or_1d
+
+from rankhinge._progress import Progress
+from rankhinge.latent._predict import BagPredictor
+from rankhinge.latent.bags import Bags, is_bags_like
+from rankhinge.latent.candidates import CandidateFeatures, Counter
+from rankhinge.latent.cccp import ConcaveConvex
+from rankhinge.latent.inner import InnerOptions, InnerSolver
+from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inner_history
+from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
+from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
+from rankhinge.solvers import Solver
+from rankhinge.svm._base import LinearRankingMachine, per_problem
+from rankhinge.svm.rank_svc import Targets, encode_targets
+from rankhinge.svm.threshold import best_threshold, calibrate
+
+__all__ = ["LatentMachine"]
+
+_COLUMNS = ("start", "round", "iteration", "primal", "dual", "gap")
+
+
+class LatentMachine(BagPredictor):
+    """From bags and labels to fitted attributes; the leaves say what the objective is and how to cut the ranking."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "solver": [StrOptions({"bundle", "cutting-plane"})],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions(set(INITS))],
+        "tol": LinearRankingMachine._parameter_constraints["tol"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_outer": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    # An intercept by a constant feature of this value; 0: none.
+    _constant = 0.0
+
+    def _make_objective(
+        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
+    ) -> LatentObjective:
+        """The inner objective."""
+        raise NotImplementedError
+
+    def _make_inner(self, *arguments: Any) -> InnerSolver:
+        return InnerSolver(*arguments)
+
+    def _make_outer(self, inner: InnerSolver) -> ConcaveConvex:
+        return ConcaveConvex(inner, self._loss(), self.tol, self.max_outer)
+
+    def _groups(self, n_problems: int) -> list[NDArray[np.int64]]:
+        """Which problems go in lockstep: all."""
+        return [np.arange(n_problems)]
+
+    def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
+        """Set `intercept_` and `slope_` from the bags' scores, of shape (K, n_bags)."""
+        self.intercept_, self.slope_ = np.zeros(usable.size), np.ones(usable.size)
+        for k in range(usable.size):
+            known = slice(None) if targets.labelled is None else targets.labelled[k]
+            relevant, row = targets.relevant[k][known], scores[k][known]
+            if not usable[k]:
+                self.intercept_[k] = 1.0 if relevant.any() else -1.0
+            elif targets.kind == "multiclass":
+                self.slope_[k], offset = calibrate(row, relevant)
+                self.intercept_[k] = offset / self.slope_[k]
+            else:
+                self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
+
+    def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
+        if not isinstance(X, Bags) and not is_bags_like(X):
+            X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
+            bags = Bags(X)
+        else:
+            bags = self._bags(X, reset=True)
+            y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
+        if y.shape[0] != len(bags):
+            raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
+        if sparse.issparse(y):
+            y = y.toarray()
+        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
+        return bags, encode_targets(y, mask)
+
+    def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
+        bags, targets = self._bags_and_targets(X, y, mask)
+        self.classes_, self._kind = targets.classes, targets.kind
+        usable = targets.usable()
+        known = check_chosen(chosen, bags, usable.size)
+        if not usable.any():
+            raise ValueError("no label has both a positive and a negative bag: there is nothing to rank")
+        if not usable.all():
+            warnings.warn(
+                f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative bag: "
+                "their scores are constant",
+                UserWarning,
+                stacklevel=4,
+            )
+        C = per_problem(self.C, usable.size)[usable]
+        labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
+        problems = [latent_problem(bags, targets.relevant[k], labelled[k], known[k]) for k in np.flatnonzero(usable)]
+        self._run(bags, targets, usable, problems, C)
+        return self
+
+    def _run(
+        self,
+        bags: Bags,
+        targets: Targets,
+        usable: NDArray[np.bool_],
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+    ) -> None:
+        """Train from each start, keep the least objective of each problem, also after an interrupt."""
+        latent = bags.n_candidates > len(bags)
+        features = CandidateFeatures(
+            bags.matrix, bags.rows(), constant=self._constant, skip_zeros=latent, counter=Counter()
+        )
+        kept = Kept(len(problems), features.n_features)
+        self._before = self._weights()
+        self._goes_on = self.warm_start and self._before.shape == (usable.size, features.n_features)
+        try:
+            with Progress(self.verbose, _COLUMNS) as progress, self._callbacks() as wants_stop:
+                for start in range(1 if self._goes_on else self.n_starts):
+                    self._run_from(start, bags, problems, C, usable, features, progress, wants_stop, kept)
+                    if "stopped" in kept.status:
+                        break
+        except KeyboardInterrupt:
+            kept.interrupt()
+            self._store_fit(bags, targets, usable, problems, features, kept)
+            raise
+        finally:
+            del self._before, self._goes_on
+        self._store_fit(bags, targets, usable, problems, features, kept)
+        self._warn(kept)
+
+    def _run_from(
+        self,
+        start: int,
+        bags: Bags,
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+        usable: NDArray[np.bool_],
+        features: CandidateFeatures,
+        progress: Progress,
+        wants_stop: Callable[[], bool],
+        kept: Kept,
+    ) -> None:
+        """One start: the outer loop to its end."""
+        for group in self._groups(len(problems)):
+            self._run_group(start, group, bags, problems, C, usable, features, progress, wants_stop, kept)
+
+    def _run_group(
+        self,
+        start: int,
+        group: NDArray[np.int64],
+        bags: Bags,
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+        usable: NDArray[np.bool_],
+        features: CandidateFeatures,
+        progress: Progress,
+        wants_stop: Callable[[], bool],
+        kept: Kept,
+    ) -> None:
+        """The outer loop of problems that go in lockstep."""
+        outer: ConcaveConvex
+
+        def watch(solver: Solver) -> bool:
+            progress.update(start=start + 1, round=float(outer.n_outer.max()) + 1, **solver.report())
+            return wants_stop()
+
+        options = InnerOptions(self.solver, self.max_iter, getattr(self, "shrinking", False), self.random_state, watch)
+        mine = [problems[k] for k in group]
+        inner = self._make_inner(features, bags.offsets, mine, C[group], self._make_objective, options)
+        outer = self._make_outer(inner)
+        kept.running = outer, group
+        self._begin(outer, start, np.flatnonzero(usable)[group])
+        while not outer.done:
+            outer.step()
+        kept.offer(outer, group)
+        kept.running = None
+
+    def _weights(self) -> NDArray[np.float64]:
+        """The coefficients of the previous fit as the solver sees them, with the intercept's; none: empty."""
+        if not hasattr(self, "coef_"):
+            return np.empty((0, 0))
+        if not self._constant:
+            return self.coef_
+        return np.column_stack([self.coef_, self.intercept_ / self._constant])
+
+    def _begin(self, outer: ConcaveConvex, start: int, labels: NDArray[np.int64]) -> None:
+        """The first choice of candidates; `start` counts from 0, and all but the first are random."""
+        problems, features = outer.inner.problems, outer.inner.features
+        if self._goes_on and self._before[labels].any():
+            outer.begin_at(self._before[labels].T.copy(), exact=True)
+            return
+        if not any(np.any(problem.relevant & problem.latent) for problem in problems):
+            return
+        if start == 0 and self.init == "mean":
+            outer.begin_at(class_means(features, problems), exact=False)
+        elif start == 0 and self.init == "first":
+            outer.begin_with(first_choice(problems))
+        else:
+            outer.begin_with(random_choice(problems, np.random.default_rng([_seed(self.random_state), start])))
+
+    def _store_fit(
+        self,
+        bags: Bags,
+        targets: Targets,
+        usable: NDArray[np.bool_],
+        problems: list[LatentProblem],
+        features: CandidateFeatures,
+        kept: Kept,
+    ) -> None:
+        """All fitted attributes."""
+        one = usable.size == 1
+
+        def spread(values: NDArray[Any], missing: Any = 0) -> Any:
+            everywhere = np.full((usable.size, *values.shape[1:]), missing, dtype=values.dtype)
+            everywhere[usable] = values
+            return everywhere
+
+        def scalar(values: NDArray[Any]) -> Any:
+            return values[0].item() if one else values
+
+        weights = spread(kept.w)
+        self.coef_ = np.ascontiguousarray(weights[:, : bags.n_features])
+        self._bias = self._constant * weights[:, bags.n_features :].sum(axis=1)
+        self.objective_, self.dual_objective_ = scalar(spread(kept.objective)), scalar(spread(kept.dual))
+        self.gap_, self.n_iter_ = scalar(spread(kept.gap)), scalar(spread(kept.n_iter))
+        self.n_outer_ = scalar(spread(kept.n_outer))
+        status = spread(np.array(kept.status, dtype="<U16"), "constant")
+        self.status_ = str(status[0]) if one else status
+        self.history_ = inner_history(kept.histories, usable)
+        self.outer_history_ = {
+            name: spread(values)[0] if one else spread(values) for name, values in kept.outer_history.items()
+        }
+        places, values = kept.best_of(features, bags)
+        self.chosen_ = counted_within_bags(spread(places), bags, usable, one)
+        self.chosen_history_ = choice_tables(kept.choices, problems, bags, usable)
+        self._finish(targets, usable, spread(values))
+        self.n_passes_ = int(np.ceil(features.counter.n_rows / features.n_samples))
+        self.n_products_ = features.counter.n_products
+
+    def _warn(self, kept: Kept) -> None:
+        if np.max(kept.gap) > self.tol:
+            message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
+        elif "max_outer" in kept.status:
+            message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
+        else:
+            return
+        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
+
+
+def _seed(random_state: Any) -> int:
+    """A number for the random starts; None means 0, as for the solvers."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return int(random_state or 0)
+    return int(random_state.randint(2**31 - 1))

@@ -1,0 +1,333 @@
+"""Bags of candidates: what is known is the label of the bag, not which of its candidates is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from rankhinge._validation import QueryIds, encode_queries
+
+__all__ = ["Bags", "as_bags", "is_bags_like"]
+
+# Entries that are looked at together when X is searched for NaN: a memory-mapped X is never loaded whole.
+_BLOCK_ENTRIES = 1 << 20
+
+
+class Bags:
+    """Bags of candidates, stacked: a matrix of all candidates, and where each bag's rows are.
+
+    Behaves as a vector of bags: ``shape == (n_bags,)``, `len`, iteration, and indices that scikit-learn's splitters
+    produce. Some of the bags, ``bags[index]``, share the matrix of the candidates: nothing is copied.
+
+    Parameters
+    ----------
+    candidates : sequence of 2-D arrays, or array or sparse matrix of shape (n_candidates, n_features)
+        One array a bag, of shape (candidates of the bag, n_features), which are stacked; or all candidates, kept as
+        they are: of any real dtype, memory-mapped files and CSR matrices included.
+    bag_ids : sequence of shape (n_candidates,), optional
+        The bag of each row, any hashable, rows in any order. Bags are numbered by first appearance, candidates keep
+        the order of their rows. Without it and `offsets` every row is a bag of its own.
+    offsets : array of shape (n_bags + 1,), optional
+        For rows that are grouped already: bag b has the rows ``offsets[b] … offsets[b + 1] - 1``.
+
+    Attributes
+    ----------
+    shape : tuple
+        ``(n_bags,)``.
+    sizes : ndarray of shape (n_bags,)
+        Candidates in each bag.
+    n_candidates, n_features : int
+    dtype : dtype
+        Of the candidates.
+    ids : ndarray of shape (n_bags,)
+        The bags' ids; their numbers if none were given.
+
+    Raises
+    ------
+    ValueError
+        For an empty bag, NaN or infinity (naming bag and candidate), different numbers of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.latent import Bags
+    >>> bags = Bags([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 2.0]]])
+    >>> bags.shape, bags.sizes.tolist(), bags[1]
+    ((2,), [2, 1], array([[2., 2.]]))
+    >>> bags = Bags(np.arange(8.0).reshape(4, 2), bag_ids=["a", "b", "a", "b"])
+    >>> bags[0]
+    array([[0., 1.],
+           [4., 5.]])
+    >>> bags[np.array([True, False])]
+    Bags(1 bag, 2 candidates, 2 features, float64)
+    """
+
+    def __init__(self, candidates: Any, bag_ids: QueryIds | None = None, *, offsets: ArrayLike | None = None) -> None:
+        if bag_ids is not None and offsets is not None:
+            raise ValueError("give bag_ids or offsets, not both")
+        if bag_ids is None and offsets is None and is_bags_like(candidates):
+            X, sizes = _stacked(candidates)
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+        else:
+            X = _matrix(candidates, "candidates")
+        order, ids = None, None
+        if bag_ids is not None:
+            ids, order, offsets = _grouped(bag_ids, X.shape[0])
+        elif offsets is None:
+            offsets = np.arange(X.shape[0] + 1)
+        bounds = _checked_offsets(offsets, X.shape[0], ids)
+        if X.shape[1] == 0:
+            raise ValueError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+        self._set(X, order, bounds[:-1].copy(), bounds[1:].copy(), ids)
+        self._refuse_nan()
+
+    def _set(
+        self,
+        X: Any,
+        order: NDArray[np.int64] | None,
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        ids: NDArray[Any] | None,
+    ) -> None:
+        self._X, self._order, self._start, self._stop = X, order, start, stop
+        self._ids = ids
+
+    @classmethod
+    def _trusted(
+        cls,
+        X: Any,
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        order: NDArray[np.int64] | None = None,
+        ids: NDArray[Any] | None = None,
+    ) -> Self:
+        """Bags of what has been checked before."""
+        bags = cls.__new__(cls)
+        bags._set(X, order, start, stop, ids)
+        return bags
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_bags,)``."""
+        return (self._start.size,)
+
+    @property
+    def ndim(self) -> int:
+        """1: a vector of bags."""
+        return 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the candidates."""
+        return self._X.dtype
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Candidates in each bag."""
+        return self._stop - self._start
+
+    @property
+    def n_candidates(self) -> int:
+        """Candidates in all bags."""
+        return int(self.sizes.sum())
+
+    @property
+    def n_features(self) -> int:
+        """Features of a candidate."""
+        return int(self._X.shape[1])
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The bags' ids; their numbers if none were given."""
+        return np.arange(len(self)) if self._ids is None else self._ids
+
+    @property
+    def matrix(self) -> Any:
+        """The matrix whose rows the candidates are; `rows` says which."""
+        return self._X
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each bag begins among the candidates of all bags, and where the last ends; shape (n_bags + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def rows(self) -> NDArray[np.int64] | None:
+        """The row of `matrix` of each candidate, bag by bag; None: all rows, in order."""
+        in_order = self._order is None and np.array_equal(self._start[1:], self._stop[:-1])
+        if in_order and self._start[0] == 0 and self._stop[-1] == self._X.shape[0]:
+            return None
+        offsets = self.offsets
+        places = np.arange(offsets[-1]) + np.repeat(self._start - offsets[:-1], self.sizes)
+        return places if self._order is None else self._order[places]
+
+    def candidates(self) -> Any:
+        """All candidates, bag by bag, of shape (n_candidates, n_features); a copy only if these are some of the bags.
+
+        ``bags.candidates()[bags.offsets[b] + h]`` is candidate h of bag b.
+        """
+        rows = self.rows()
+        return self._X if rows is None else self._X[rows]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        # scikit-learn asks for `bags[index, ...]`.
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, int | np.integer):
+            b = range(len(self))[key]
+            rows: Any = slice(self._start[b], self._stop[b])
+            return self._X[rows if self._order is None else self._order[rows]]
+        if isinstance(key, tuple):
+            raise IndexError(f"bags are a vector, but {len(key)} indices were given")
+        if not isinstance(key, slice):
+            key = _index(key, len(self))
+        ids = None if self._ids is None else self._ids[key]
+        return self._trusted(self._X, self._start[key], self._stop[key], self._order, ids)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[b] for b in range(len(self)))
+
+    def __repr__(self) -> str:
+        n = len(self)
+        return (
+            f"Bags({n} bag{'s' * (n != 1)}, {self.n_candidates} candidates, {self.n_features} features, "
+            f"{'sparse ' * sparse.issparse(self._X)}{self.dtype})"
+        )
+
+    def _refuse_nan(self) -> None:
+        if self.dtype.kind != "f":
+            return
+        if sparse.issparse(self._X):
+            bad = np.flatnonzero(~np.isfinite(self._X.data))[:1]
+            row = int(np.searchsorted(self._X.indptr, bad[0], side="right")) - 1 if bad.size else -1
+        else:
+            row = _first_bad_row(self._X)
+        if row < 0:
+            return
+        # Only rows of X that belong to bags are there at this moment: all of them.
+        place = row if self._order is None else int(np.flatnonzero(self._order == row)[0])
+        b = int(np.searchsorted(self._stop, place, side="right"))
+        values = self._X[[row]].toarray() if sparse.issparse(self._X) else self._X[row]
+        wrong = "NaN" if np.isnan(values).any() else "infinity"
+        raise ValueError(f"bag {_named(self._ids, b)} contains {wrong}, in candidate {place - int(self._start[b])}")
+
+
+def is_bags_like(candidates: Any) -> bool:
+    """Whether this is a sequence of 2-D arrays: one for each bag."""
+    if isinstance(candidates, np.ndarray) and candidates.dtype != object:
+        return candidates.ndim == 3
+    if sparse.issparse(candidates) or hasattr(candidates, "iloc") or not isinstance(candidates, Sequence | np.ndarray):
+        return False
+    # The first that has an item decides: a list of rows has numbers in them, a list of bags has rows.
+    for bag in candidates:
+        if sparse.issparse(bag):
+            return True
+        if hasattr(bag, "ndim"):
+            return int(bag.ndim) == 2
+        if isinstance(bag, Sequence) and len(bag):
+            return np.ndim(bag[0]) == 1
+        return isinstance(bag, Sequence)
+    return False
+
+
+def as_bags(X: Any) -> Bags:
+    """Bags as they are, or made of a sequence of 2-D arrays or of one 2-D array (a bag for each row)."""
+    return X if isinstance(X, Bags) else Bags(X)
+
+
+def _index(key: Any, n: int) -> NDArray[np.int64]:
+    index = np.asarray(key)
+    if index.size == 0:
+        return np.zeros(0, np.int64)
+    if index.ndim != 1 or index.dtype.kind not in "iub":
+        raise IndexError(f"bags are indexed by integers, slices, or vectors of integers or bools, not by {key!r}")
+    if index.dtype == np.bool_:
+        if index.size != n:
+            raise IndexError(f"a bool index has {index.size} entries, but there are {n} bags")
+        return np.flatnonzero(index)
+    return index
+
+
+def _matrix(X: Any, name: str) -> Any:
+    """A 2-D array of numbers or a CSR matrix, not copied if it is one."""
+    if sparse.issparse(X):
+        matrix: Any = X.tocsr()
+    else:
+        matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
+        if matrix.dtype == object:
+            matrix = matrix.astype(np.float64)
+        if matrix.ndim != 2:
+            raise ValueError(f"{name} must have two dimensions, got shape {matrix.shape}")
+    if matrix.dtype.kind not in "iufb":
+        raise ValueError(f"{name} must be real numbers, got dtype {matrix.dtype}")
+    if matrix.dtype.kind == "b":
+        matrix = matrix.astype(np.uint8)
+    return matrix
+
+
+def _stacked(bags: Any) -> tuple[Any, NDArray[np.int64]]:
+    """The bags' arrays, one below the other, and how many rows each has."""
+    parts = []
+    for b, bag in enumerate(bags):
+        if not sparse.issparse(bag) and np.size(bag) == 0 and np.ndim(bag) < 2:
+            raise ValueError(f"bag {b} is empty: it has no candidates")
+        parts.append(_matrix(bag, f"bag {b}"))
+        if parts[b].shape[1] != parts[0].shape[1]:
+            raise ValueError(f"bag {b} has {parts[b].shape[1]} features, bag 0 has {parts[0].shape[1]}")
+    sizes = np.array([part.shape[0] for part in parts])
+    some = any(sparse.issparse(part) for part in parts)
+    return (sparse.vstack(parts, format="csr") if some else np.concatenate(parts)), sizes
+
+
+def _grouped(bag_ids: QueryIds, n: int) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64]]:
+    """The ids by first appearance, the rows bag by bag (None if they are so already), and the offsets."""
+    try:
+        ids, codes = encode_queries(bag_ids, n, counted="candidates")
+    except ValueError as error:
+        raise ValueError(str(error).replace("qid", "bag_ids", 1)) from None
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=ids.size))])
+    if np.all(np.diff(codes) >= 0):
+        return ids, None, offsets
+    return ids, np.argsort(codes, kind="stable"), offsets
+
+
+def _checked_offsets(offsets: Any, n: int, ids: NDArray[Any] | None) -> NDArray[np.int64]:
+    bounds = np.asarray(offsets)
+    if bounds.ndim != 1 or bounds.size == 0 or bounds.dtype.kind not in "iu":
+        raise ValueError(f"offsets must be a vector of integers, got shape {bounds.shape}, dtype {bounds.dtype}")
+    bounds = bounds.astype(np.int64)
+    if bounds[0] != 0 or bounds[-1] != n:
+        raise ValueError(f"offsets run from {bounds[0]} to {bounds[-1]}, but must run from 0 to {n}")
+    falls = np.flatnonzero(np.diff(bounds) <= 0)
+    if falls.size:
+        b = int(falls[0])
+        if bounds[b + 1] < bounds[b]:
+            raise ValueError(f"offsets[{b + 1}] = {bounds[b + 1]} is less than offsets[{b}] = {bounds[b]}")
+        raise ValueError(f"bag {_named(ids, b)} is empty: it has no candidates")
+    return bounds
+
+
+def _named(ids: NDArray[Any] | None, b: int) -> str:
+    """The bag's id, or its number, for a message."""
+    return str(b) if ids is None else repr(ids[b : b + 1].tolist()[0])
+
+
+def _first_bad_row(X: NDArray[Any]) -> int:
+    """The first row with NaN or infinity, or -1; block by block."""
+    step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
+    for first in range(0, X.shape[0], step):
+        block = X[first : first + step]
+        # A sum costs a tenth of a look at each entry, and is finite for almost every block without a bad one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.sum(block, dtype=np.float64)
+        if not np.isfinite(total):
+            bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+            if bad.size:
+                return first + int(bad[0])
+    return -1

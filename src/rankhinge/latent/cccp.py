@@ -1,0 +1,194 @@
+r"""The concave-convex procedure for latent ranking machines (Behl et al. 2015, Algorithm 3).
+
+The objective is, with the score of each bag that of its best candidate,
+
+.. math:: F(w) = \tfrac12 \|w\|^2 + C \, J(s(w)), \qquad s_b(w) = \max_h w \cdot \Phi_b(h).
+
+J falls as the scores of positives rise, so F is not convex. Each round fixes the candidates of the positives at their
+best ones for the current w and minimises the inner problem, which is convex, lies nowhere below F and touches it at w.
+Therefore F never rises. This is checked in each round.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.inference import ranking_loss
+from rankhinge.latent.inner import InnerSolver, Point
+from rankhinge.losses import RankingLoss
+
+__all__ = ["ConcaveConvex"]
+
+_ROUNDING = 1e-7
+# As long as the choices change, the inner problems are solved to this many times the tolerance only.
+_LOOSE = 10.0
+
+
+class ConcaveConvex:
+    """The outer loop of K problems in lockstep: `step` until `done`; its state is usable at any time.
+
+    Parameters
+    ----------
+    inner : InnerSolver
+    loss : RankingLoss
+        For the history only: the loss of the ranking by w.
+    tol : float
+        Relative gap of the inner problems; a round that lowers F by no more than this part of it is the last.
+    max_outer : int
+
+    Notes
+    -----
+    The first rounds solve their inner problems less accurately, which CCCP allows, since F falls even so. When F
+    no longer falls by more than that accuracy, the problem goes on with `tol`.
+    """
+
+    def __init__(self, inner: InnerSolver, loss: RankingLoss, tol: float, max_outer: int) -> None:
+        K = len(inner.problems)
+        self.inner, self.loss, self.tol, self.max_outer = inner, loss, tol, max_outer
+        self.points: list[Point | None] = [None] * K
+        self.choices = [problem.given.copy() for problem in inner.problems]
+        self.objective = np.full(K, np.inf)
+        self.status = ["running"] * K
+        self.n_outer = np.zeros(K, np.int64)
+        latent = [bool(np.any(problem.relevant & problem.latent)) for problem in inner.problems]
+        self._loose = np.array(latent) & (tol < 0.01)
+        # The steps in which each problem took part: in lockstep some go on while others wait.
+        self.rounds: list[list[int]] = [[] for _ in range(K)]
+        # The choices that each round of a problem had fixed.
+        self.fixed: list[list[NDArray[np.int64]]] = [[] for _ in range(K)]
+        self._history: list[dict[str, NDArray[Any]]] = []
+        self._n_changed = np.zeros(K, np.int64)
+        self._losses = np.full(K, np.nan)
+        self._began = time.perf_counter()
+
+    @property
+    def done(self) -> bool:
+        """Whether every problem has ended."""
+        return "running" not in self.status
+
+    def begin_with(self, choices: list[NDArray[np.int64]]) -> None:
+        """Start from these places for the latent positives; others keep what is given."""
+        for k, problem in enumerate(self.inner.problems):
+            open_ = problem.relevant & problem.latent
+            self.choices[k] = np.where(open_, choices[k], problem.given)
+
+    def begin_at(self, weights: NDArray[np.float64], exact: bool) -> None:
+        """Start from the best candidates at these points, (d, K); `exact`: they are to be improved on, not forgotten.
+
+        One pass over all candidates.
+        """
+        ks = np.arange(len(self.points))
+        found = self.inner.sweep(ks, weights, self.choices)
+        for k in ks:
+            point = self.inner.point(int(k), weights[:, k], found, int(k), self.choices[k])
+            assert point.best is not None
+            problem = self.inner.problems[k]
+            self.choices[k] = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
+            point.primal = self.inner.outer_value(int(k), point) if exact else np.inf
+            if exact:
+                self.objective[k] = point.primal
+            self.points[k] = point
+            if not exact:
+                # Its best candidates are worth keeping, not the point itself: it solves another problem.
+                self.inner._prepare(int(k), problem.fixed(self.choices[k]), point)
+                self.points[k] = None
+
+    def step(self) -> None:
+        """One round for all problems that have not ended."""
+        ks = np.flatnonzero([status == "running" for status in self.status])
+        if ks.size == 0:
+            return
+        # The last round that is allowed is an accurate one.
+        self._loose &= self.n_outer + 1 < self.max_outer
+        if self._loose[ks].any():
+            ks = ks[self._loose[ks]]
+        tol = min(_LOOSE * self.tol, 0.01) if self._loose[ks[0]] else self.tol
+        fixed = [self.inner.problems[k].fixed(self.choices[k]) for k in ks]
+        for k in ks:
+            self.fixed[k].append(self.choices[k])
+        solved = self.inner.solve(ks, fixed, [self.points[k] for k in ks], tol)
+        for k in ks:
+            self._finish_round(int(k), solved[int(k)], tol)
+            self.rounds[k].append(len(self._history))
+        self._record()
+
+    def _finish_round(self, k: int, point: Point, tol: float) -> None:
+        """Compare with the incumbent, take the new choices, and decide whether that was the last round."""
+        problem = self.inner.problems[k]
+        assert point.best is not None
+        before, value = self.objective[k], self.inner.outer_value(k, point)
+        if value > before * (1 + _ROUNDING) and self.inner.exact:
+            raise RuntimeError(f"the outer objective of problem {k} rose from {before!r} to {value!r}")
+        self.n_outer[k] += 1
+        if value <= before:
+            self.objective[k], self.points[k] = value, point
+        else:
+            self.points[k] = point = self._certified(k, point)
+        assert point.best is not None
+        choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
+        changed = np.flatnonzero((choice != self.choices[k]) & problem.relevant)
+        self._n_changed[k], self._losses[k] = changed.size, self._loss_of(k, point)
+        settled = changed.size == 0 or before - value <= tol * abs(value)
+        if point.status == "stopped":
+            self.status[k] = "stopped"
+        elif self.n_outer[k] >= self.max_outer and not (settled and not self._loose[k]):
+            self.status[k] = "max_outer"
+        elif settled and self._loose[k]:
+            self._loose[k] = False
+        elif settled:
+            # A problem that was not solved to its tolerance has not converged.
+            self.status[k] = "converged" if point.gap <= tol else point.status.replace("converged", "max_iter")
+        self._move(k, choice, changed)
+
+    def _certified(self, k: int, point: Point) -> Point:
+        """The incumbent, with the certificate of a round that did not improve on it."""
+        kept = self.points[k]
+        assert kept is not None
+        kept.dual, kept.status, kept.n_iter, kept.history = point.dual, point.status, point.n_iter, point.history
+        return kept
+
+    def _move(self, k: int, choice: NDArray[np.int64], changed: NDArray[np.int64]) -> None:
+        """Take the new choices; the planes' slopes move with them."""
+        point, problem = self.points[k], self.inner.problems[k]
+        assert point is not None
+        old, self.choices[k] = self.choices[k], choice
+        if self.status[k] != "running" or changed.size == 0:
+            return
+        rows = self.inner.features.rows
+        change = rows(choice[changed]) - rows(old[changed])
+        which = np.searchsorted(np.flatnonzero(problem.relevant), changed)
+        planes = None if point.planes is None else self.inner.books[k].moved(point.planes, change, which)
+        start = Point(point.w, point.best, point.values, point.at, float(self.objective[k]))
+        start.planes = planes
+        self.points[k] = start
+
+    def _loss_of(self, k: int, point: Point) -> float:
+        if self.loss.family == "zero-one":
+            return float("nan")
+        assert point.values is not None
+        return ranking_loss(point.values[:, 0], self.inner.problems[k].relevant, self.loss)
+
+    def _record(self) -> None:
+        K = len(self.points)
+        self._history.append(
+            {
+                "objective": self.objective.copy(),
+                "loss": self._losses.copy(),
+                "n_changed": self._n_changed.copy(),
+                "time": np.full(K, time.perf_counter() - self._began),
+                "passes": np.full(K, self.inner.passes),
+            }
+        )
+
+    def history(self) -> dict[str, NDArray[Any]]:
+        """By step, arrays of shape (K, steps); `rounds` has the steps of each problem."""
+        names = ("objective", "loss", "n_changed", "time", "passes")
+        K = len(self.points)
+        return {
+            name: np.array([row[name] for row in self._history]).reshape(-1, K).T if self._history else np.empty((K, 0))
+            for name in names
+        }

@@ -1,0 +1,370 @@
+r"""The inner problem of CCCP, solved on the candidates that matter.
+
+At any time only few candidates can be the best of their bag. So the inner problem is solved on a *working set*: the
+candidates fixed for the positives, and for each free negative those that have been its best so far, or nearly. With
+fewer candidates J can only be smaller. Hence planes cut on the working set are planes of the whole problem, and the
+solver's lower bound holds for it. The upper bound does not, so that a *sweep* over all candidates follows, one
+pass with one column: it gives the objective in truth, the gap, and the candidates that were missing. If the
+gap is not small enough, they join the working set, and the solver goes on from where it was, with its planes.
+
+Problems in lockstep share the sweeps. Each has a working set and a solver of its own: together their sets would be
+nearly all candidates. Without working sets they share one solver, and each of its passes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.latent.candidates import CandidateFeatures, Sweep
+from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.problem import LatentProblem
+from rankhinge.solvers import CuttingPlane, Planes, Solver, SolverResult, make_solver
+
+__all__ = ["InnerOptions", "InnerSolver", "Point"]
+
+# How many of a bag's best candidates join the working set at a time.
+_N_BEST = 2
+# While a sweep still finds more than this part of the bags with a new best candidate, the working set is solved to a
+# part of the gap that the sweep found; after that, to the tolerance and a little more.
+_FEW = 0.02
+_PART = 0.3
+_LITTLE_MORE = 0.8
+_FIRST_TOL = 0.1
+_MOST_SWEEPS = 50
+
+
+class MakeObjective(Protocol):
+    """Makes the objective of some problems."""
+
+    def __call__(
+        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
+    ) -> LatentObjective: ...
+
+
+@dataclass
+class InnerOptions:
+    """How to solve: solver, iterations, and whether on a working set."""
+
+    solver: str
+    max_iter: int
+    shrinking: bool
+    random_state: Any
+    watch: Callable[[Solver], bool]
+
+
+@dataclass
+class Point:
+    """A point of one problem and what is known about it.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,)
+    best, at : ndarray of shape (m, n_best) and (m,)
+        Places of each member's best candidates, and the scores of the fixed ones.
+    values : ndarray of shape (m, n_best)
+        Scores of the best candidates.
+    primal, dual : float
+        Of the inner problem that it was found for.
+    status : str
+    n_iter : int
+    planes : Planes or None
+    """
+
+    w: NDArray[np.float64]
+    best: NDArray[np.int64] | None = None
+    values: NDArray[np.float64] | None = None
+    at: NDArray[np.float64] | None = None
+    primal: float = np.inf
+    dual: float = -np.inf
+    status: str = "running"
+    n_iter: int = 0
+    planes: Planes | None = None
+    history: list[tuple[float, float, float, float]] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """``(primal - dual) / primal``; inf if nothing is known."""
+        if not np.isfinite(self.primal) or not np.isfinite(self.dual):
+            return np.inf
+        excess = max(self.primal - self.dual, 0.0)
+        return 0.0 if excess == 0.0 else excess / abs(self.primal)
+
+
+def _carrying(solver: Solver, c: int) -> Planes:
+    """The planes that carry the lower bound: the others would only make the master problem larger."""
+    if not isinstance(solver, CuttingPlane):
+        return solver.planes()[c]
+    master = solver.masters[c]
+    carrying = np.flatnonzero(master.capped & (master.multipliers > 0.0))
+    carrying = carrying[carrying > 0]
+    return Planes(master.offsets[carrying], -master.vectors[carrying])
+
+
+Going: TypeAlias = dict[int, tuple[NDArray[np.int64], Point | None]]
+"""Problems that are not solved yet: what they fix, and where they are."""
+
+
+class InnerSolver:
+    """Solves the inner problems of K latent problems in lockstep; the working set lives as long as it.
+
+    Parameters
+    ----------
+    features : CandidateFeatures
+        Over all candidates.
+    offsets : ndarray of shape (n_bags + 1,)
+    problems : sequence of LatentProblem
+    C : ndarray of shape (K,)
+    make : MakeObjective
+    options : InnerOptions
+
+    Attributes
+    ----------
+    exact : bool
+        Whether J is computed exactly, so that the outer objective cannot rise.
+    allowed : ndarray of bool or None
+        Candidates that negatives may take; None: all.
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        features: CandidateFeatures,
+        offsets: NDArray[np.int64],
+        problems: Sequence[LatentProblem],
+        C: NDArray[np.float64],
+        make: MakeObjective,
+        options: InnerOptions,
+    ) -> None:
+        self.features, self.offsets, self.problems = features, offsets, list(problems)
+        self.C, self.make, self.options = C, make, options
+        self.books = [PlaneBook() for _ in problems]
+        self.allowed: NDArray[np.bool_] | None = None
+        n_bags = offsets.size - 1
+        # Where bags have two candidates or so there is little to leave out.
+        self.shrinks = options.shrinking and features.n_samples >= 4 * n_bags
+        n_sets = len(self.problems) if self.shrinks else 1
+        self._working = np.zeros((n_sets, features.n_samples), np.bool_)
+        # The solvers of the current turn and their problems, for those who are interrupted.
+        self.running: list[tuple[Solver, NDArray[np.int64]]] = []
+        self._began = time.perf_counter()
+
+    @property
+    def passes(self) -> float:
+        """Rows of X read so far, in units of all candidates."""
+        return self.features.counter.n_rows / max(1, self.features.n_samples)
+
+    def sweep(self, ks: NDArray[np.int64], weights: NDArray[np.float64], fixed: list[NDArray[np.int64]]) -> Sweep:
+        """The best candidates of all bags at the columns of `weights`, and the scores of the fixed ones."""
+        at = np.tile(self.offsets[:-1], (ks.size, 1))
+        for c, k in enumerate(ks):
+            places = fixed[c]
+            members = self.problems[k].members[places >= 0]
+            at[c, members] = places[places >= 0]
+        n_best = _N_BEST if self.shrinks else 1
+        return self.features.sweep(weights, self.offsets, n_best, at, self.allowed)
+
+    def hinge(self, k: int, scores: NDArray[np.float64], fixed: NDArray[np.int64]) -> float:
+        """J of problem k for the scores of its members."""
+        objective = self.make(self.features, [self.problems[k].seen_among(None, fixed)])
+        return objective.hinge(0, scores, None)[0]
+
+    def point(self, k: int, w: NDArray[np.float64], found: Sweep, c: int, fixed: NDArray[np.int64]) -> Point:
+        """The point w of problem k with its true primal value."""
+        members = self.problems[k].members
+        best, values, at = found.places[c][members], found.values[c][members], found.at[c][members]
+        scores = np.where(fixed >= 0, at, values[:, 0])
+        primal = 0.5 * float(w @ w) + self.C[k] * self.hinge(k, scores, fixed)
+        return Point(w, best, values, at, primal)
+
+    def outer_value(self, k: int, point: Point) -> float:
+        """``F(w)``: positives and negatives at their best, known candidates as they are."""
+        given = self.problems[k].given
+        assert point.values is not None
+        assert point.at is not None
+        scores = np.where(given >= 0, point.at, point.values[:, 0])
+        return 0.5 * float(point.w @ point.w) + self.C[k] * self.hinge(k, scores, given)
+
+    def solve(
+        self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]], starts: list[Point | None], tol: float
+    ) -> dict[int, Point]:
+        """Solve the inner problems `ks` to a relative gap of `tol`.
+
+        Parameters
+        ----------
+        ks : ndarray
+        fixed : list of ndarray of shape (m,)
+            The places that the members of each are fixed to, or -1.
+        starts : list of Point or None
+            Where to begin, with valid planes and the primal value of *this* inner problem; kept if nothing better
+            is found.
+        tol : float
+        """
+        for c, k in enumerate(ks):
+            self._prepare(k, fixed[c], starts[c])
+        best: dict[int, Point] = {}
+        going = {int(k): (fixed[c], starts[c]) for c, k in enumerate(ks)}
+        known = all(start is not None for start in starts)
+        aim = (_LITTLE_MORE * tol if known else max(_FIRST_TOL, tol)) if self.shrinks else tol
+        for turn in range(_MOST_SWEEPS):
+            found = self._turn(going, aim, best)
+            for k in list(going):
+                point, n_new = found[k]
+                at_last = not self.shrinks or turn + 1 == _MOST_SWEEPS or point.status == "stopped"
+                # The solver has done what it can, and the working set lacks nothing.
+                hopeless = n_new == 0 and (aim < tol or point.status != "converged")
+                if point.gap <= tol or at_last or hopeless:
+                    del going[k]
+                else:
+                    going[k] = (going[k][0], point)
+            if not going:
+                break
+            few = all(found[k][1] <= _FEW * self.problems[k].members.size for k in going)
+            gap = max(found[k][0].gap for k in going)
+            aim = _LITTLE_MORE * tol if few else float(np.clip(_PART * gap, _LITTLE_MORE * tol, aim))
+        return best
+
+    def _prepare(self, k: int, fixed: NDArray[np.int64], start: Point | None) -> None:
+        """Candidates for the working set, from the best at the start, or the first of each bag."""
+        if not self.shrinks:
+            return
+        free = fixed < 0
+        if start is not None and start.best is not None:
+            places = start.best[free].ravel()
+            self._working[k, places[places >= 0]] = True
+        else:
+            self._working[k, self.problems[k].start[free]] = True
+
+    def _active(self, ks: NDArray[np.int64], going: Going) -> NDArray[np.int64] | None:
+        """The candidates that the problems see; None: all."""
+        seen = np.zeros(self.features.n_samples, np.bool_)
+        for k in ks:
+            wanted = self._working[k] if self.shrinks else np.ones_like(seen)
+            if self.allowed is not None:
+                wanted = wanted & self.allowed
+            seen |= self.problems[k].needed(going[int(k)][0], wanted)
+        return None if seen.all() else np.flatnonzero(seen)
+
+    def _turn(self, going: Going, tol: float, best: dict[int, Point]) -> dict[int, tuple[Point, int]]:
+        """Solve on the working sets, sweep, and let what was missing join; the best points, and how much was new."""
+        ks = np.array(sorted(going))
+        self.running = []
+        for group in ks[:, None] if self.shrinks else [ks]:
+            solver = self._solver(group, going, tol)
+            self.running.append((solver, group))
+            stopped = False
+            while not solver.done and not stopped:
+                solver.step()
+                stopped = self.options.watch(solver)
+            if stopped:
+                break
+        solved = np.concatenate([group for _, group in self.running])
+        fixed = [going[int(k)][0] for k in solved]
+        swept = self._look(solved, fixed)
+        outcome: dict[int, tuple[Point, int]] = {}
+        for solver, group in self.running:
+            result = solver.result(status="stopped")
+            for place, k in enumerate(group):
+                c = int(np.flatnonzero(solved == k)[0])
+                point = self.point(int(k), result.coef[:, place], swept, c, fixed[c])
+                outcome[int(k)] = self._taken(int(k), point, going[int(k)], best, solver, result, place)
+        self.running = []
+        for k in set(going) - set(outcome):
+            # Stopped before its turn came.
+            outcome[k] = self._untouched(going[k][1], k), 0
+            best[k] = outcome[k][0]
+        return outcome
+
+    def _taken(
+        self,
+        k: int,
+        point: Point,
+        going: tuple[NDArray[np.int64], Point | None],
+        best: dict[int, Point],
+        solver: Solver,
+        result: SolverResult,
+        place: int,
+    ) -> tuple[Point, int]:
+        """The better of a new point and the best so far, with what the solver has proved; and how much was new."""
+        fixed, start = going
+        before = best.get(k, start)
+        n_new = self._join(k, point, fixed)
+        if before is not None and before.primal <= point.primal:
+            point = Point(before.w, before.best, before.values, before.at, before.primal)
+        point.planes, point.dual = _carrying(solver, place), float(result.dual_objective[place])
+        point.status = str(result.status[place])
+        point.n_iter = int(result.n_iter[place]) + (best[k].n_iter if k in best else 0)
+        if self.shrinks:
+            earlier = best[k].history if k in best else []
+            elapsed = time.perf_counter() - self._began
+            point.history = [*earlier, (point.primal, point.dual, elapsed, self.passes)]
+        else:
+            columns = [result.history[name][place].tolist() for name in ("primal", "dual", "time", "passes")]
+            point.history = list(zip(*columns, strict=True))
+        best[k] = point
+        return point, n_new
+
+    def _untouched(self, start: Point | None, k: int) -> Point:
+        """The start as a result: of a problem that was stopped before its turn."""
+        if start is not None:
+            start.status = "stopped"
+            return start
+        w = np.zeros(self.features.n_features)
+        ks, fixed = np.array([k]), [self.problems[k].given]
+        point = self.point(k, w, self.sweep(ks, w[:, None], fixed), 0, fixed[0])
+        point.status = "stopped"
+        return point
+
+    def _look(self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]]) -> Sweep:
+        """The sweep at the solutions. At w = 0 all candidates are the best: those count that are so a step further on.
+
+        Without that the procedure would end at w = 0 wherever a bad first choice leads there.
+        """
+        weights = np.concatenate([solver.result().coef for solver, _ in self.running], axis=1)
+        zero = ~weights.any(axis=0)
+        minimisers = [
+            master.point for solver, _ in self.running if isinstance(solver, CuttingPlane) for master in solver.masters
+        ]
+        found = self.sweep(ks, np.where(zero, np.stack(minimisers, axis=1), weights), fixed)
+        found.at[zero] = 0.0
+        found.values[zero] = np.where(found.places[zero] < 0, -np.inf, 0.0)
+        return found
+
+    def _join(self, k: int, point: Point, fixed: NDArray[np.int64]) -> int:
+        """Add the best candidates of free members to the working set; how many best ones were not in it."""
+        assert point.best is not None
+        if not self.shrinks:
+            return 0
+        free = point.best[fixed < 0]
+        n_new = int((~self._working[k, free[:, 0]]).sum())
+        places = free.ravel()
+        self._working[k, places[places >= 0]] = True
+        return n_new
+
+    def _solver(self, ks: NDArray[np.int64], going: Going, tol: float) -> Solver:
+        """A solver of these problems on what they see, started from where they are."""
+        places = self._active(ks, going)
+        seen = [self.problems[k].seen_among(places, going[int(k)][0]) for k in ks]
+        objective = self.make(self.features.some(places), seen, [self.books[k] for k in ks])
+        starts = [going[int(k)][1] for k in ks]
+        options: dict[str, Any] = {}
+        if any(start is not None for start in starts):
+            d = objective.n_features
+            options["start"] = np.stack([np.zeros(d) if s is None else s.w for s in starts], axis=1)
+            none = Planes(np.zeros(0), np.zeros((0, d)))
+            options["planes"] = [none if s is None or s.planes is None else s.planes for s in starts]
+        return make_solver(
+            self.options.solver,
+            objective,
+            self.C[ks],
+            tol=tol,
+            max_iter=self.options.max_iter,
+            random_state=self.options.random_state,
+            **options,
+        )

@@ -1,0 +1,96 @@
+"""Row-wise transformers for bags: each candidate is a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from rankhinge.latent.bags import Bags, is_bags_like
+
+__all__ = ["BagTransformer"]
+
+
+class BagTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    """Apply a row-wise transformer (a scaler, PCA) to the candidates of bags, inside a pipeline.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Of scikit-learn's kind. It is fitted to the candidates of the training bags, all of them alike and without
+        labels: a bag's label is not its candidates'.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from rankhinge.latent import Bags, BagTransformer
+    >>> bags = Bags([[[0.0], [2.0]], [[4.0]]])
+    >>> scaled = BagTransformer(StandardScaler()).fit_transform(bags)
+    >>> scaled.sizes.tolist(), float(round(scaled.candidates().std(), 6))
+    ([2, 1], 1.0)
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None) -> BagTransformer:
+        """Fit the transformer to the candidates.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        candidates = X if _is_plain(X) else _bags(X).candidates()
+        self.transformer_ = clone(self.transformer).fit(candidates)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Bags of transformed candidates; an array for an array.
+
+        Parameters
+        ----------
+        X : Bags, sequence of 2-D arrays, or array of shape (n, d)
+
+        Returns
+        -------
+        Bags, or what the transformer returns for an array
+        """
+        check_is_fitted(self)
+        if _is_plain(X):
+            return self.transformer_.transform(X)
+        bags = _bags(X)
+        transformed = self.transformer_.transform(bags.candidates())
+        result = Bags(transformed, offsets=bags.offsets)
+        return Bags._trusted(result.matrix, result._start, result._stop, ids=bags._ids)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Those of the transformer."""
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse candidates are for the transformer to accept or refuse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _is_plain(X: Any) -> bool:
+    return not isinstance(X, Bags) and not is_bags_like(X)
+
+
+def _bags(X: Any) -> Bags:
+    return X if isinstance(X, Bags) else Bags(X)

@@ -1,0 +1,212 @@
+"""Bags: what they are made of, how they are indexed, and what they refuse."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.model_selection import KFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from rankhinge.latent import Bags, BagTransformer
+from rankhinge.latent.segments import segment_maxima
+
+
+def parts(sizes=(2, 1, 3), d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(size, d)) for size in sizes]
+
+
+def test_from_a_list():
+    arrays = parts()
+    bags = Bags(arrays)
+    assert bags.shape == (3,)
+    assert len(bags) == 3
+    assert bags.sizes.tolist() == [2, 1, 3]
+    assert (bags.n_candidates, bags.n_features, bags.ndim) == (6, 4, 1)
+    for bag, array in zip(bags, arrays, strict=True):
+        np.testing.assert_array_equal(bag, array)
+
+
+def test_rows_in_any_order():
+    arrays = parts()
+    X, ids = np.concatenate(arrays), np.repeat(["a", "b", "c"], [2, 1, 3])
+    order = np.random.default_rng(1).permutation(6)
+    bags = Bags(X[order], bag_ids=ids[order])
+    for name, bag in zip(bags.ids, bags, strict=True):
+        rows = np.flatnonzero(ids[order] == name)
+        np.testing.assert_array_equal(bag, X[order][rows])
+    np.testing.assert_array_equal(bags.candidates(), np.concatenate(list(bags)))
+
+
+def test_an_array_has_one_candidate_a_bag():
+    X = np.arange(6.0).reshape(3, 2)
+    bags = Bags(X)
+    assert bags.sizes.tolist() == [1, 1, 1]
+    assert bags.matrix is X
+    assert bags.candidates() is X
+
+
+@pytest.mark.parametrize(
+    "key", [slice(1, None), slice(None, None, -1), np.array([2, 0]), [0, 0, 1], [True, False, True, False]]
+)
+def test_some_of_the_bags_share_the_candidates(key):
+    arrays = parts([2, 1, 3, 1])
+    bags = Bags(arrays)
+    chosen = np.arange(4)[key]
+    some = bags[key]
+    assert some.matrix is bags.matrix
+    assert some.ids.tolist() == chosen.tolist() or some._ids is None
+    assert some.sizes.tolist() == bags.sizes[chosen].tolist()
+    for bag, b in zip(some, chosen, strict=True):
+        np.testing.assert_array_equal(bag, arrays[b])
+    np.testing.assert_array_equal(some.candidates(), np.concatenate([arrays[b] for b in chosen]))
+    np.testing.assert_array_equal(some[::-1].candidates(), np.concatenate([arrays[b] for b in chosen[::-1]]))
+
+
+def test_views_of_shuffled_rows():
+    X, ids = np.arange(12.0).reshape(6, 2), [0, 1, 0, 2, 1, 2]
+    some = Bags(X, bag_ids=ids)[[2, 0]]
+    assert some.ids.tolist() == [2, 0]
+    np.testing.assert_array_equal(some.candidates(), X[[3, 5, 0, 2]])
+    np.testing.assert_array_equal(some.rows(), [3, 5, 0, 2])
+
+
+def test_indices():
+    bags = Bags(parts())
+    np.testing.assert_array_equal(bags[-1], bags[2])
+    assert len(bags[np.zeros(0, int)]) == 0
+    assert len(bags[np.array([1, 2]), ...]) == 2
+    for wrong in (3, -4):
+        with pytest.raises(IndexError):
+            bags[wrong]
+    for wrong in ("a", [1.5], [[0]], [True], (1, 2)):
+        with pytest.raises(IndexError):
+            bags[wrong]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8, np.int32])
+def test_keeps_the_dtype(dtype):
+    X = np.ones((4, 2), dtype)
+    assert Bags(X, offsets=[0, 3, 4]).matrix is X
+    assert Bags([X, X]).dtype == dtype
+
+
+def test_bools_become_numbers():
+    assert Bags(np.ones((2, 2), bool)).dtype == np.uint8
+
+
+def test_sparse():
+    X = sparse.random_array((6, 5), density=0.5, rng=0, format="csc")
+    bags = Bags(X, offsets=[0, 2, 6])
+    assert bags.matrix.format == "csr"
+    np.testing.assert_array_equal(bags[1].toarray(), X.toarray()[2:])
+    again = Bags([X.tocsr()[:2], X.tocsr()[2:]])
+    np.testing.assert_array_equal(again.matrix.toarray(), X.toarray())
+    assert "sparse" in repr(again)
+
+
+def test_memory_mapped(tmp_path):
+    X = np.arange(24, dtype=np.float32).reshape(8, 3)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    bags = Bags(mapped, bag_ids=[0, 1] * 4)
+    assert bags[:1].matrix is mapped
+    np.testing.assert_array_equal(bags[1], X[1::2])
+
+
+def test_splitters():
+    bags, y = Bags(parts([2] * 10)), np.arange(10) % 2
+    train, test, y_train, _ = train_test_split(bags, y, test_size=0.3, random_state=0)
+    assert (len(train), len(test), len(y_train)) == (7, 3, 7)
+    assert train.matrix is bags.matrix
+    for fold, _ in KFold(5).split(bags):
+        assert len(bags[fold]) == 8
+
+
+def test_pickle():
+    bags = Bags(parts())[[2, 0]]
+    again = pickle.loads(pickle.dumps(bags))
+    np.testing.assert_array_equal(again.candidates(), bags.candidates())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Bags([np.ones((2, 3)), np.ones((0, 3))]), "bag 1 is empty"),
+        (lambda: Bags([np.ones((2, 3)), []]), "bag 1 is empty"),
+        (lambda: Bags(np.ones((2, 3)), offsets=[0, 2, 2]), "bag 1 is empty"),
+        (lambda: Bags([np.ones((2, 3)), np.ones((2, 4))]), "bag 1 has 4 features, bag 0 has 3"),
+        (lambda: Bags([np.ones((2, 3)), [[1.0, np.nan, 0.0]]]), "bag 1 contains NaN, in candidate 0"),
+        (lambda: Bags([[[1.0], [np.inf]]]), "bag 0 contains infinity, in candidate 1"),
+        (lambda: Bags([[1.0], [np.nan], [1.0]], bag_ids=["a", "b", "a"]), "bag 'b' contains NaN, in candidate 0"),
+        (lambda: Bags([[1.0], [1.0], [np.nan]], bag_ids=["a", "b", "a"]), "bag 'a' contains NaN, in candidate 1"),
+        (lambda: Bags(sparse.csr_array([[0.0, 1.0], [np.nan, 0.0]])), "bag 1 contains NaN"),
+        (lambda: Bags(np.ones((2, 3)), bag_ids=[1]), "bag_ids has 1 entries, candidates 2"),
+        (lambda: Bags(np.ones((2, 3)), bag_ids=[1, np.nan]), "bag_ids\\[1\\] is nan"),
+        (lambda: Bags(np.ones((2, 3)), bag_ids=[0, 1], offsets=[0, 2]), "not both"),
+        (lambda: Bags(np.ones((2, 3)), offsets=[0, 3]), "must run from 0 to 2"),
+        (lambda: Bags(np.ones((2, 3)), offsets=[0, 2, 1, 2]), "is less than"),
+        (lambda: Bags(np.ones((2, 3)), offsets=[0.0, 2.0]), "vector of integers"),
+        (lambda: Bags(np.ones(3)), "two dimensions"),
+        (lambda: Bags(np.ones((2, 0))), "0 feature"),
+        (lambda: Bags(np.array([["a"], ["b"]])), "real numbers"),
+        (lambda: Bags(np.ones((2, 2), complex)), "real numbers"),
+    ],
+)
+def test_refuses(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_large_numbers_are_not_infinite():
+    assert len(Bags(np.full((4, 3), 1e308))) == 4
+
+
+def test_transformer():
+    bags = Bags(parts([2, 5, 3]))
+    model = make_pipeline(BagTransformer(StandardScaler()), BagTransformer(PCA(2))).fit(bags)
+    result = model.transform(bags[[2, 0]])
+    expected = make_pipeline(StandardScaler(), PCA(2)).fit(bags.candidates())
+    assert result.sizes.tolist() == [3, 2]
+    np.testing.assert_allclose(result.candidates(), expected.transform(bags[[2, 0]].candidates()))
+    names = BagTransformer(StandardScaler()).fit(bags).get_feature_names_out()
+    assert names.tolist() == ["x0", "x1", "x2", "x3"]
+
+
+def test_transformer_of_arrays_lists_and_sparse_bags():
+    arrays = parts()
+    X = np.concatenate(arrays)
+    scaler = BagTransformer(StandardScaler()).fit(X)
+    np.testing.assert_allclose(scaler.transform(X), StandardScaler().fit_transform(X))
+    np.testing.assert_allclose(scaler.transform(arrays).candidates(), scaler.transform(X))
+    sparse_bags = Bags(sparse.csr_array(X), bag_ids=["u", "u", "v", "w", "w", "w"])
+    scaled = BagTransformer(MaxAbsScaler()).fit_transform(sparse_bags)
+    assert scaled.ids.tolist() == ["u", "v", "w"]
+    np.testing.assert_allclose(scaled.candidates().toarray(), X / np.abs(X).max(axis=0))
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_segment_maxima(monkeypatch, threads):
+    monkeypatch.setenv("RANKHINGE_NUM_THREADS", threads)
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 40, size=60_000)
+    stop = np.cumsum(sizes)
+    start = stop - sizes
+    scores = rng.integers(0, 9, size=stop[-1]).astype(np.float64)
+    value, place = segment_maxima(scores, start, stop)
+    np.testing.assert_array_equal(value, np.maximum.reduceat(scores, start))
+    for b in range(0, sizes.size, 997):
+        assert place[b] == start[b] + np.argmax(scores[start[b] : stop[b]])
+
+
+def test_segment_maxima_of_few_and_many():
+    value, place = segment_maxima(np.zeros(0), np.zeros(0, int), np.zeros(0, int))
+    assert value.size == place.size == 0
+    scores = np.arange(1e6)
+    value, place = segment_maxima(scores, np.array([0, 5]), np.array([1_000_000, 6]))
+    assert (value.tolist(), place.tolist()) == ([999_999.0, 5.0], [999_999, 5])

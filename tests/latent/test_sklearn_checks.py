@@ -1,0 +1,24 @@
+"""scikit-learn's own checks: a 2-D array has one candidate a bag."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankhinge.latent import LatentRankSVC, LatentStructuralSVC, LatentSVC
+
+pytestmark = pytest.mark.sklearn_compat
+
+
+ESTIMATORS = [
+    LatentRankSVC(),
+    LatentRankSVC(loss="ndcg", init="random"),
+    LatentSVC(),
+    LatentSVC(ignore_confusing=10.0, fit_intercept=False),
+    LatentStructuralSVC(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_checks(estimator, check):
+    check(estimator)
