@@ -27,7 +27,7 @@ from rankhinge.latent.starts import INITS, class_means, first_choice, random_cho
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
 from rankhinge.svm.rank_svc import Targets, encode_targets
-from rankhinge.svm.threshold import best_threshold, calibrate
+from rankhinge.svm.threshold import cut_rankings
 
 __all__ = ["LatentMachine"]
 
@@ -70,17 +70,7 @@ class LatentMachine(BagPredictor):
 
     def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
         """Set `intercept_` and `slope_` from the bags' scores, of shape (K, n_bags)."""
-        self.intercept_, self.slope_ = np.zeros(usable.size), np.ones(usable.size)
-        for k in range(usable.size):
-            known = slice(None) if targets.labelled is None else targets.labelled[k]
-            relevant, row = targets.relevant[k][known], scores[k][known]
-            if not usable[k]:
-                self.intercept_[k] = 1.0 if relevant.any() else -1.0
-            elif targets.kind == "multiclass":
-                self.slope_[k], offset = calibrate(row, relevant)
-                self.intercept_[k] = offset / self.slope_[k]
-            else:
-                self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
+        self.intercept_, self.slope_ = cut_rankings(targets, usable, scores, self.threshold)
 
     def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
         if not isinstance(X, Bags) and not is_bags_like(X):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +13,8 @@ from rankhinge.latent.bags import Bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.svm._base import LinearRankingMachine
-from rankhinge.svm.quality import list_quality
+from rankhinge.svm.quality import labels_quality
+from rankhinge.svm.threshold import classes_of
 
 __all__ = ["BagPredictor"]
 
@@ -109,12 +109,7 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         -------
         ndarray of shape (n_bags,) or (n_bags, K)
         """
-        scores = self.decision_function(X)
-        if self._kind == "binary":
-            return self.classes_[(scores >= 0).astype(np.intp)]
-        if self._kind == "multiclass":
-            return self.classes_[np.argmax(scores, axis=1)]
-        return (scores >= 0).astype(np.int64)
+        return classes_of(self.decision_function(X), self._kind, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
@@ -131,16 +126,7 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         float
             Labels without both a positive and a negative in y do not count; nan if none does.
         """
-        if sample_weight is not None:
-            raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
-        scores = np.atleast_2d(self.decision_function(X).T)
-        y = y.toarray() if sparse.issparse(y) else np.asarray(y)
-        if y.shape[0] != scores.shape[1]:
-            raise ValueError(f"there are {scores.shape[1]} bags, but y has {y.shape[0]} labels")
-        if self._kind == "multilabel":
-            columns = list(y.T == 1)
-        else:
-            columns = [y == label for label in (self.classes_[1:] if self._kind == "binary" else self.classes_)]
-        loss = self._loss()
-        values = [list_quality(loss, column, row) for column, row in zip(columns, scores, strict=True)]
-        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+        scores = self.decision_function(X)
+        if np.shape(y)[0] != scores.shape[0]:
+            raise ValueError(f"there are {scores.shape[0]} bags, but y has {np.shape(y)[0]} labels")
+        return labels_quality(self._loss(), self._kind, self.classes_, y, scores, sample_weight)

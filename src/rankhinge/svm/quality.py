@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rankhinge import metrics
 from rankhinge._validation import encode_queries
 from rankhinge.inference import ranking_loss
 from rankhinge.losses import RankingLoss
 
-__all__ = ["list_quality", "lists_quality"]
+__all__ = ["labels_quality", "list_quality", "lists_quality"]
 
 _METRICS: dict[str, Any] = {
     "ap": metrics.average_precision,
@@ -34,6 +35,22 @@ def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray
     if loss.name in _METRICS:
         return float(_METRICS[loss.name](relevant.astype(np.int64), scores))
     return 1.0 - ranking_loss(scores, relevant, loss)
+
+
+def labels_quality(
+    loss: RankingLoss, kind: str, classes: NDArray[Any], y: Any, scores: NDArray[np.float64], sample_weight: Any = None
+) -> float:
+    """Mean over the labels of the loss's metric, for scores (n,) or (n, K); those without both classes do not count."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
+    y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    if kind == "multilabel":
+        columns = list(y.T == 1)
+    else:
+        columns = [y == label for label in (classes[1:] if kind == "binary" else classes)]
+    rows = np.atleast_2d(scores.T)
+    values = [list_quality(loss, column, row) for column, row in zip(columns, rows, strict=True)]
+    return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
 
 
 def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: NDArray[np.float64], qid: Any) -> float:

@@ -19,8 +19,8 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm.quality import list_quality
-from rankhinge.svm.threshold import best_threshold, calibrate
+from rankhinge.svm.quality import labels_quality
+from rankhinge.svm.threshold import classes_of, cut_rankings
 
 __all__ = ["RankSVC", "Targets", "encode_targets"]
 
@@ -281,19 +281,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             self.init_coef_: NDArray[np.float64] = np.atleast_2d(self.init_coef_)
         self.coef_ = np.zeros((usable.size, features.n_features))
         self.coef_[usable] = result.coef.T
-        self.intercept_, self.slope_ = np.zeros(usable.size), np.ones(usable.size)
         scores = features.scores(self.coef_.T)
         self.n_passes_ += 1
-        for k in range(usable.size):
-            known = slice(None) if targets.labelled is None else targets.labelled[k]
-            relevant, row = targets.relevant[k][known], scores[k][known]
-            if not usable[k]:
-                self.intercept_[k] = 1.0 if relevant.any() else -1.0
-            elif targets.kind == "multiclass":
-                self.slope_[k], offset = calibrate(row, relevant)
-                self.intercept_[k] = offset / self.slope_[k]
-            else:
-                self.intercept_[k] = -best_threshold(row, relevant, self.threshold)
+        self.intercept_, self.slope_ = cut_rankings(targets, usable, scores, self.threshold)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: ``Xw + intercept_``; multiclass: the calibrated log-odds of each class.
@@ -321,12 +311,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         ndarray of shape (n,) or (n, K)
         """
-        scores = self.decision_function(X)
-        if self._kind == "binary":
-            return self.classes_[(scores >= 0).astype(np.intp)]
-        if self._kind == "multiclass":
-            return self.classes_[np.argmax(scores, axis=1)]
-        return (scores >= 0).astype(np.int64)
+        return classes_of(self.decision_function(X), self._kind, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels; not accuracy.
@@ -343,19 +328,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         float
             Labels without both a positive and a negative in y do not count; nan if none does.
         """
-        if sample_weight is not None:
-            raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
         scores = self.decision_function(X)
-        y = y.toarray() if sparse.issparse(y) else np.asarray(y)
-        loss = get_loss(self.loss)
-        if self._kind == "binary":
-            return list_quality(loss, y == self.classes_[1], scores)
-        if self._kind == "multiclass":
-            columns = [y == label for label in self.classes_]
-        else:
-            columns = list(y.T == 1)
-        values = [list_quality(loss, column, scores[:, k]) for k, column in enumerate(columns)]
-        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+        return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""

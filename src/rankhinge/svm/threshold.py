@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_threshold", "calibrate"]
+__all__ = ["best_threshold", "calibrate", "classes_of", "cut_rankings"]
 
 _NEWTON_STEPS = 50
 _ROUNDING = 1e-9
@@ -81,3 +83,41 @@ def calibrate(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple
 def _log_odds(probability: float) -> float:
     clipped = min(max(float(probability), 1e-9), 1 - 1e-9)
     return float(np.log(clipped / (1 - clipped)))
+
+
+def cut_rankings(
+    targets: Any, usable: NDArray[np.bool_], scores: NDArray[np.float64], rule: str | float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Intercepts and slopes of K problems, so that ``slope · (score + intercept)`` can be compared with 0 or across.
+
+    Parameters
+    ----------
+    targets : Targets
+    usable : ndarray of shape (K,)
+        Problems with both classes; the others are called what all their samples are.
+    scores : ndarray of shape (K, n)
+        Of the training samples.
+    rule : {"f1", "error"} or float
+        As for `best_threshold`; multiclass problems are calibrated instead.
+    """
+    intercepts, slopes = np.zeros(usable.size), np.ones(usable.size)
+    for k in range(usable.size):
+        known = slice(None) if targets.labelled is None else targets.labelled[k]
+        relevant, row = targets.relevant[k][known], scores[k][known]
+        if not usable[k]:
+            intercepts[k] = 1.0 if relevant.any() else -1.0
+        elif targets.kind == "multiclass":
+            slopes[k], offset = calibrate(row, relevant)
+            intercepts[k] = offset / slopes[k]
+        else:
+            intercepts[k] = -best_threshold(row, relevant, rule)
+    return intercepts, slopes
+
+
+def classes_of(scores: NDArray[np.float64], kind: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Binary: by the sign of the score; multiclass: the largest; multilabel: an indicator of each label's sign."""
+    if kind == "binary":
+        return classes[(scores >= 0).astype(np.intp)]
+    if kind == "multiclass":
+        return classes[np.argmax(scores, axis=1)]
+    return (scores >= 0).astype(np.int64)
