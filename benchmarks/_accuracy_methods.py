@@ -25,15 +25,16 @@ from rankhinge.metrics import average_precision, ndcg
 CS = np.logspace(-4, 1, 11)
 SVC_CS = np.logspace(-6, -1, 11)
 CONVEX_CS = np.logspace(-2, 4, 7)
-LARGE = 20_000
+# More rows, or more numbers in all, get three inner folds instead of five.
+LARGE, LARGE_IN_ALL = 20_000, 4_000_000
 Scores = NDArray[np.float64]
 Method = Callable[[Part, Any, int], Scores]
 
 
 def inner_folds(part: Part, seed: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Five folds, three for large sets; lists stay whole, labels of VOC are not stratified."""
-    n_folds = 3 if part.X.shape[0] > LARGE else 5
-    n = part.X.shape[0]
+    n, d = part.X.shape
+    n_folds = 3 if n > LARGE or n * d > LARGE_IN_ALL else 5
     if part.qid is not None:
         return list(GroupKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(n), groups=part.qid))
     strata = part.y if part.y.ndim == 1 else np.zeros(n)

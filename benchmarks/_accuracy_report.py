@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from _accuracy_sets import SETS, places
 from _tables import text_table
 from numpy.typing import NDArray
 
@@ -136,6 +137,19 @@ def _named(figures: dict[str, float]) -> str:
     return ", ".join(f"{name} {figure:+.2f}" for name, figure in figures.items()) or "nowhere"
 
 
+def _missing(records: list[dict[str, Any]]) -> str:
+    """Which outer folds have not been run, or the word that all have."""
+    done = {(record["set"], record["repeat"], record["fold"]) for record in records if record["method"] == "tight"}
+    parts = []
+    for name in SETS:
+        n_done, n_all = sum(key[0] == name for key in done), len(places(name))
+        if n_done < n_all:
+            parts.append(f"{name} {n_done} of {n_all}")
+    if not parts:
+        return "All outer folds have been run."
+    return f"**This run is not complete.** Outer folds done where some are missing: {'; '.join(parts)}."
+
+
 def page(results: dict[str, Any]) -> str:
     """The whole page, in Markdown."""
     records = results["records"]
@@ -151,6 +165,7 @@ def page(results: dict[str, Any]) -> str:
     ]
     facts = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
     return _TEXT.format(
+        missing=_missing(records),
         binary=_binary_table(binary),
         lists=_list_table(lists),
         verdicts=text_table(["", "mark", "bound", "figure"], _verdicts(binary, lists), align="left"),
@@ -182,10 +197,12 @@ This page is made by `make bench ONLY=accuracy`. All figures are percent, on tes
 Average precision, its mean over the classes for VOC action and digits. Nested cross-validation: five outer folds (three
 times over for mammography, CIFAR10_0, digits and breast cancer; VOC action: trained on the boxes of 2011, tested on the
 others, and paired by class). Features standardised on the training part (those that are sparse not centred). Inner
-folds, the same for all: five, or three for more than 20 000 rows. Each method chooses among eleven values of C (trees:
-eleven settings) by average precision; the tight bound chooses its start among eleven, then its scale among three and
-its C among eight; the convex one among seven values of C, at a gap of 1e-2. The last column is the paired
-difference with its standard error over the folds, which share training data: it is somewhat too small.
+folds, the same for all: five, or three for more than 20 000 rows and for VOC action. Each method chooses among eleven
+values of C (trees: eleven settings) by average precision; the tight bound chooses its start among eleven, then its
+scale among three and its C among eight; the convex one among seven values of C, at a gap of 1e-2. The last column is
+the paired difference with its standard error over the folds, which share training data: it is somewhat too small.
+
+{missing}
 
 {binary}
 
@@ -199,8 +216,9 @@ differently as well); without these queries all figures are higher. Both are in 
 
 {verdicts}
 
-The search for the tight bound took {cost} times as long as that for the convex one, median over the sets, both with
-their refits (not measured on a quiet machine, and the convex path was followed to a gap of 1e-2 only).
+The search for the tight bound took {cost} times as long as
+that for the convex one, median over the sets, both with their refits (not measured on a quiet machine, and the convex
+path was followed to a gap of 1e-2 only).
 
 ## What was tried where it gains little
 
