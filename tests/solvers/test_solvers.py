@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from rankhinge.solvers import SOLVERS, make_solver
+from tests.convex_judge import quadratic_minimum
 
 from .helpers import ListsObjective, QueryObjective, all_planes, random_problem
 
@@ -21,28 +21,12 @@ def primal(objective, C, w, k=0, centre=0.0):
 def optimum(offsets, slopes, C, centre, A=None, c=None):
     """The minimum over enumerated planes by an independent solver, over (w, J)."""
     d = slopes.shape[1]
-
-    def value(z):
-        return 0.5 * np.sum((z[:d] - centre) ** 2) + C * z[d]
-
-    def gradient(z):
-        return np.append(z[:d] - centre, C)
-
-    lines = np.column_stack([-slopes, np.ones(len(slopes))])
-    constraints = [{"type": "ineq", "fun": lambda z: lines @ z - offsets, "jac": lambda z: lines}]
+    lines, bounds = np.column_stack([-slopes, np.ones(len(slopes))]), offsets
     if A is not None:
-        wide = np.column_stack([A, np.zeros(len(A))])
-        constraints.append({"type": "ineq", "fun": lambda z: wide @ z - c, "jac": lambda z: wide})
-    start = np.append(centre, max(0.0, np.max(offsets + slopes @ centre)))
-    found = minimize(
-        value,
-        start,
-        jac=gradient,
-        constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    return found.fun
+        lines = np.vstack([lines, np.column_stack([A, np.zeros(len(A))])])
+        bounds = np.append(bounds, c)
+    least = quadratic_minimum(np.append(np.ones(d), 0.0), np.append(-centre, C), lines, bounds)
+    return least + 0.5 * centre @ centre
 
 
 def small(seed, d=3):

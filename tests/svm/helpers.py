@@ -6,10 +6,10 @@ import itertools
 import math
 
 import numpy as np
-from scipy.optimize import minimize
 
 from rankhinge import structured_hinge
 from tests import brute_force
+from tests.convex_judge import quadratic_minimum
 
 LOSSES = {"ap": brute_force.AP, "ndcg": brute_force.NDCG, "rr": brute_force.RR, "auc": brute_force.AUC}
 
@@ -91,27 +91,12 @@ def all_planes(X, relevant, loss):
 def optimum(blocks, C):
     """``min ½‖w‖² + C Σ weight · max(offsets + slopes @ w)`` over blocks of weight, offsets, slopes.
 
-    In epigraph form, one more variable for each block; the value returned is that of the w found.
+    In epigraph form, one more variable for each block.
     """
     d, m = blocks[0][2].shape[1], len(blocks)
     weights = np.array([weight for weight, _, _ in blocks])
     offsets = np.concatenate([offset for _, offset, _ in blocks])
     columns = np.repeat(np.eye(m), [offset.size for _, offset, _ in blocks], axis=0)
     lines = np.hstack([-np.concatenate([slope for _, _, slope in blocks]), columns])
-
-    def heights(w):
-        return np.array([np.max(offset + slope @ w) for _, offset, slope in blocks])
-
-    def value(z):
-        return 0.5 * z[:d] @ z[:d] + C * weights @ z[d:]
-
-    found = minimize(
-        value,
-        np.concatenate([np.zeros(d), heights(np.zeros(d))]),
-        jac=lambda z: np.concatenate([z[:d], C * weights]),
-        constraints={"type": "ineq", "fun": lambda z: lines @ z - offsets, "jac": lambda z: lines},
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 500},
-    )
-    w = found.x[:d]
-    return float(0.5 * w @ w + C * weights @ heights(w))
+    diagonal = np.concatenate([np.ones(d), np.zeros(m)])
+    return quadratic_minimum(diagonal, np.concatenate([np.zeros(d), C * weights]), lines, offsets)

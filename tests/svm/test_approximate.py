@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from rankhinge import ApproximateRankSVC, RankSVC, structured_hinge
+from tests.convex_judge import quadratic_minimum
 from tests.svm.helpers import LOSSES, all_planes, binary, multiclass, multilabel
 
 
@@ -59,20 +59,11 @@ def test_known_optimum():
     offsets, slopes = all_planes(X[~easy], y[~easy], LOSSES["ap"])
     lines = np.column_stack([-slopes, np.ones(offsets.size)])
     margins = np.column_stack([np.where(y, 1, -1)[easy, None] * X[easy], np.zeros(easy.sum())])
-    found = minimize(
-        lambda z: 0.5 * z[:2] @ z[:2] + C * z[2],
-        np.append(model.binary_coef_[0], 10.0),
-        jac=lambda z: np.append(z[:2], C),
-        constraints=[
-            {"type": "ineq", "fun": lambda z: lines @ z - offsets, "jac": lambda z: lines},
-            {"type": "ineq", "fun": lambda z: margins @ z - 1, "jac": lambda z: margins},
-        ],
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
+    expected = quadratic_minimum(
+        [1.0, 1.0, 0.0], [0.0, 0.0, C], np.vstack([lines, margins]), np.append(offsets, np.ones(easy.sum()))
     )
-    assert found.success
     # The constraints hold within 1e-6, so the objective may lie a little below.
-    assert model.objective_ == pytest.approx(found.fun, rel=1e-5)
+    assert model.objective_ == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("data", [multiclass, multilabel])
