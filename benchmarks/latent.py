@@ -11,6 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -74,9 +75,9 @@ def compare_fits(data: Windows, classes: list[int]) -> list[dict[str, Any]]:
     for k in classes:
         bags, y, _ = data.problem(k)
         rivals: dict[str, Callable[[], dict[str, float]]] = {
-            "naive": lambda bags=bags, y=y: naive_fit(bags, y),  # type: ignore[misc]
-            "all candidates": lambda bags=bags, y=y: our_fit(bags, y, False),  # type: ignore[misc]
-            "working set": lambda bags=bags, y=y: our_fit(bags, y, True),  # type: ignore[misc]
+            "naive": partial(naive_fit, bags, y),
+            "all candidates": partial(our_fit, bags, y, False),
+            "working set": partial(our_fit, bags, y, True),
         }
         entry: dict[str, Any] = {"class": data.classes[k], "n_positives": int(y.sum())}
         for name, fit in rivals.items():
@@ -157,9 +158,11 @@ def what_a_bound_would_save(data: Windows, classes: list[int]) -> list[dict[str,
 
         def sweep(self: Any, weights: Any, *rest: Any, **options: Any) -> Any:
             result = original(self, weights, *rest, **options)
+            # Called within this turn of the loop only, while `points` is the one of this turn.
             points.append(weights[:, 0])  # noqa: B023
             return result
 
+        # To look on at a fit without a hook in the library that nobody else needs.
         CandidateFeatures.sweep = sweep  # type: ignore[method-assign]
         try:
             model = LatentRankSVC(C=C, tol=TOL).fit(bags, y)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,7 +283,7 @@ class RankingObjective:
         if m == 1:
             work(0)
         else:
-            _threads.run([lambda c=c: work(c) for c in range(m)])  # type: ignore[misc]
+            _threads.run([partial(work, c) for c in range(m)])
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
     def dots(self, coefficients: Scores, span: Scores) -> NDArray[np.float64]:

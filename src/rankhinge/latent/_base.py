@@ -49,8 +49,11 @@ class LatentMachine(BagPredictor):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    # An intercept by a constant feature of this value; 0: none.
-    _constant = 0.0
+
+    @property
+    def _constant(self) -> float:
+        """An intercept by a constant feature of this value; 0: none."""
+        return 0.0
 
     def _make_objective(
         self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None

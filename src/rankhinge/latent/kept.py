@@ -53,8 +53,9 @@ class Kept:
             self.status[k], self.histories[k] = outer.status[c], point.history
             self.choices[k] = [*outer.fixed[c][: int(outer.n_outer[c])], outer.choices[c]]
             whole = outer.inner.problems[c].members.size == outer.inner.offsets.size - 1
-            known = whole and outer.inner.allowed is None and point.best is not None and point.values is not None
-            self._best[k] = (point.best[:, 0], point.values[:, 0]) if known else None  # type: ignore[index]
+            self._best[k] = None
+            if whole and outer.inner.allowed is None and point.best is not None and point.values is not None:
+                self._best[k] = (point.best[:, 0], point.values[:, 0])
             rounds = outer.rounds[c]
             self._outer[k] = {name: values[c, rounds] for name, values in history.items()}
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +96,7 @@ class PlaneBook:
         keep = [place for place, u in enumerate(known) if u is not None]
         if not keep:
             return Planes(np.zeros(0), np.zeros((0, planes.slopes.shape[1])))
-        u = np.stack([known[place] for place in keep])  # type: ignore[misc]
+        u = np.stack([u for u in known if u is not None])
         slopes = planes.slopes[keep] + u[:, which] @ change
         self.note(slopes.T, list(u))
         return Planes(planes.offsets[keep], slopes)
@@ -143,7 +144,7 @@ class LatentObjective(RankingObjective):
         if m == 1:
             work(0)
         else:
-            _threads.run([lambda c=c: work(c) for c in range(m)])  # type: ignore[misc]
+            _threads.run([partial(work, c) for c in range(m)])
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
     def _evaluate_bags(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:

@@ -138,7 +138,7 @@ class LatentSVC(LatentMachine):
         self.verbose = verbose
 
     @property
-    def _constant(self) -> float:  # type: ignore[override]
+    def _constant(self) -> float:
         return 1.0 if self.fit_intercept else 0.0
 
     @_fit_context(prefer_skip_nested_validation=True)

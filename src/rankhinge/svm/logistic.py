@@ -10,6 +10,7 @@ K problems share each pass over X, whatever X is made of. The objective is that 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class _LogisticLoss:
         def work(c: int) -> None:
             values[c] = self._evaluate_one(int(scores.problems[c]), scores.values[c], u[c])
 
-        _threads.run([lambda c=c: work(c) for c in range(values.size)])  # type: ignore[misc]
+        _threads.run([partial(work, c) for c in range(values.size)])
         return Evaluation(values, values, Scores(u, scores.problems))
 
     def _evaluate_one(self, problem: int, scores: NDArray[np.float64], u: NDArray[np.float64]) -> float:

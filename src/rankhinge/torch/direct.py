@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import check_shapes
+from rankhinge.torch.module import ListLoss
 from rankhinge.torch.operators import rank_loss
-from rankhinge.torch.settings import encode, loss_of, settings_of
+from rankhinge.torch.settings import encode
 
 __all__ = ["DirectLoss", "direct_loss"]
 
@@ -92,7 +91,7 @@ def _signed(epsilon: float, update: str) -> float:
     return _SIGNS[update] * epsilon
 
 
-class DirectLoss(torch.nn.Module):
+class DirectLoss(ListLoss):
     """`direct_loss` as a module.
 
     Parameters
@@ -122,33 +121,9 @@ class DirectLoss(torch.nn.Module):
         level_weights: str | Sequence[float] | None = None,
         backend: str = "auto",
     ) -> None:
-        super().__init__()
+        super().__init__(loss, dim, reduction, gains, level_weights, backend, _signed(epsilon, update))
         self.epsilon = epsilon
         self.update = update
-        self.loss = loss
-        self.dim = dim
-        self.reduction = reduction
-        self.gains = gains
-        self.level_weights = level_weights
-        self.backend = backend
-        self._encode()
-
-    def _encode(self) -> None:
-        signed = _signed(self.epsilon, self.update)
-        self._settings = encode(self.loss, self.reduction, self.backend, self.gains, self.level_weights, signed)
-        loss_of(settings_of(self._settings))
-
-    def forward(
-        self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None, groups: Tensor | None = None
-    ) -> Tensor:
-        """The loss; see `direct_loss`."""
-        dim = check_shapes(scores, relevance, mask, groups, self.dim)
-        return rank_loss(scores, relevance, mask, groups, dim, self._settings)[0]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        # A copy has a loss object of its own.
-        self._encode()
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import check_shapes
+from rankhinge.torch.module import ListLoss
 from rankhinge.torch.operators import rank_loss
-from rankhinge.torch.settings import encode, loss_of, settings_of
+from rankhinge.torch.settings import encode
 
 __all__ = ["RankHingeLoss", "rank_hinge"]
 
@@ -103,7 +102,7 @@ def rank_hinge(
     return rank_loss(scores, relevance, mask, groups, dim, settings)[0]
 
 
-class RankHingeLoss(torch.nn.Module):
+class RankHingeLoss(ListLoss):
     """`rank_hinge` as a module, which needs no sampler, no dataset indices and no optimiser of its own.
 
     Parameters
@@ -132,30 +131,7 @@ class RankHingeLoss(torch.nn.Module):
         level_weights: str | Sequence[float] | None = None,
         backend: str = "auto",
     ) -> None:
-        super().__init__()
-        self.loss = loss
-        self.dim = dim
-        self.reduction = reduction
-        self.gains = gains
-        self.level_weights = level_weights
-        self.backend = backend
-        self._encode()
-
-    def _encode(self) -> None:
-        self._settings = encode(self.loss, self.reduction, self.backend, self.gains, self.level_weights)
-        loss_of(settings_of(self._settings))
-
-    def forward(
-        self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None, groups: Tensor | None = None
-    ) -> Tensor:
-        """The loss; see `rank_hinge`."""
-        dim = check_shapes(scores, relevance, mask, groups, self.dim)
-        return rank_loss(scores, relevance, mask, groups, dim, self._settings)[0]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        # A copy has a loss object of its own.
-        self._encode()
+        super().__init__(loss, dim, reduction, gains, level_weights, backend)
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""
