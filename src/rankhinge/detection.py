@@ -218,8 +218,7 @@ def detection_curve(
     if hard.shape != (len(objects),):
         raise ValueError(f"difficult has shape {hard.shape}, but there are {len(objects)} objects")
     members = _by_image(object_images, len(objects))
-    # Names of images may be anything hashable; NumPy's ArrayLike admits a single number too, which the check of the
-    # lengths has ruled out.
+    # Names of images may be anything hashable. NumPy's ArrayLike admits a single number too, for which `list` raises.
     names: list[Any] = list(images)  # type: ignore[arg-type]
     if len(names) != len(found):
         raise ValueError(f"images has {len(names)} entries, but there are {len(found)} boxes")
