@@ -140,16 +140,16 @@ def test_compiled_training_step_with_batches_of_any_size():
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, -0.5])
 def test_pytorch_has_no_objection_to_the_operator(epsilon, reduction):
     """Schema, fake implementation, autograd registration and traced graphs, by PyTorch's own checks."""
-    from rankhinge.torch.operators import rank_loss
+    from rankhinge.torch.operators import rank_loss_operator
     from rankhinge.torch.settings import encode
 
     scores = torch.randn(3, 8, requires_grad=True)
     relevant = torch.rand(3, 8) < 0.5
     settings = encode("ap", reduction, "auto", "exponential", None, epsilon)
-    torch.library.opcheck(rank_loss, (scores, relevant, None, None, 1, settings))
-    torch.library.opcheck(rank_loss, (scores, relevant, torch.rand(3, 8) < 0.9, None, 0, settings))
+    torch.library.opcheck(rank_loss_operator, (scores, relevant, None, None, 1, settings))
+    torch.library.opcheck(rank_loss_operator, (scores, relevant, torch.rand(3, 8) < 0.9, None, 0, settings))
     flat = scores.detach().reshape(-1).requires_grad_()
-    torch.library.opcheck(rank_loss, (flat, relevant.reshape(-1), None, torch.arange(24) % 4, 0, settings))
+    torch.library.opcheck(rank_loss_operator, (flat, relevant.reshape(-1), None, torch.arange(24) % 4, 0, settings))
 
 
 def test_modules_have_no_parameters():

@@ -80,7 +80,7 @@ def direct_loss(
     """
     dim = check_shapes(scores, relevance, mask, groups, dim)
     settings = encode(loss, reduction, backend, gains, level_weights, _signed(epsilon, update))
-    return rank_loss(scores, relevance, mask, groups, dim, settings)[0]
+    return rank_loss(scores, relevance, mask, groups, dim, settings)
 
 
 def _signed(epsilon: float, update: str) -> float:

@@ -99,7 +99,7 @@ def rank_hinge(
     """
     dim = check_shapes(scores, relevance, mask, groups, dim)
     settings = encode(loss, reduction, backend, gains, level_weights)
-    return rank_loss(scores, relevance, mask, groups, dim, settings)[0]
+    return rank_loss(scores, relevance, mask, groups, dim, settings)
 
 
 class RankHingeLoss(ListLoss):

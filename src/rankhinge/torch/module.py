@@ -53,7 +53,7 @@ class ListLoss(torch.nn.Module):
     ) -> Tensor:
         """The loss; see `rank_hinge` and `direct_loss`."""
         dim = check_shapes(scores, relevance, mask, groups, self.dim)
-        return rank_loss(scores, relevance, mask, groups, dim, self._settings)[0]
+        return rank_loss(scores, relevance, mask, groups, dim, self._settings)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

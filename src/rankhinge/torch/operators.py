@@ -3,6 +3,9 @@
 ``rankhinge::rank_loss`` returns the value and, because inference finds both at once, the gradient with respect to the
 scores; ``rankhinge::retrieval_loss`` does so for embeddings. The backward pass only multiplies, in an operator of its
 own (``rankhinge::pull_back``), so that a second derivative is refused and not silently 0.
+
+To call an operator from Python costs more than inference on a few hundred scores. Where nobody looks at the graph,
+`rank_loss` takes the shorter way of an ``autograd.Function`` with the same forward and backward pass.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from rankhinge.torch.lists import Lists, make_lists
 from rankhinge.torch.on_device import BadScore, Found
 from rankhinge.torch.settings import Settings, loss_of, settings_of
 
-__all__ = ["evaluate", "pull_back", "rank_loss", "value_dtype"]
+__all__ = ["differentiate", "evaluate", "rank_loss", "rank_loss_operator", "value_dtype"]
 
 
 def value_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -27,13 +30,18 @@ def value_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-@torch.library.custom_op(
-    "rankhinge::rank_loss",
-    mutates_args=(),
-    schema="(Tensor scores, Tensor relevance, Tensor? mask, Tensor? groups, int dim, str settings)"
-    " -> (Tensor, Tensor, Tensor)",
-)
 def rank_loss(
+    scores: Tensor, relevance: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int, settings: str
+) -> Tensor:
+    """The reduced value of tensors that `check_shapes` has let in."""
+    # Subclasses of Tensor (fake ones, for instance) and compilers want an operator.
+    is_plain = type(scores) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
+    if is_plain:
+        return _Eager.apply(scores, relevance, mask, groups, dim, settings)
+    return rank_loss_operator(scores, relevance, mask, groups, dim, settings)[0]
+
+
+def _compute(
     scores: Tensor, relevance: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int, settings: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The reduced value, its gradient, and, where the backward pass needs it, the list of each sample."""
@@ -99,7 +107,16 @@ def _describe(flat: Tensor, k: int, lists: Lists) -> str:
     return f"scores{lists.place(k)} is {value}: {problem}"
 
 
-@rank_loss.register_fake
+rank_loss_operator = torch.library.custom_op(
+    "rankhinge::rank_loss",
+    _compute,
+    mutates_args=(),
+    schema="(Tensor scores, Tensor relevance, Tensor? mask, Tensor? groups, int dim, str settings)"
+    " -> (Tensor, Tensor, Tensor)",
+)
+
+
+@rank_loss_operator.register_fake
 def _(
     scores: Tensor, relevance: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int, settings: str
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,19 +142,40 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
 
 def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
     u, list_of = ctx.saved_tensors
-    result = None if gradient is None else pull_back(gradient, u, list_of, ctx.dim, ctx.dtype)
-    return result, None, None, None, None, None
+    return differentiate(gradient, u, list_of, ctx.dim, ctx.dtype), None, None, None, None, None
 
 
-rank_loss.register_autograd(_backward, setup_context=_keep)
+rank_loss_operator.register_autograd(_backward, setup_context=_keep)
 
 
-@torch.library.custom_op(
-    "rankhinge::pull_back",
-    mutates_args=(),
-    schema="(Tensor gradient, Tensor coefficients, Tensor list_of, int dim, ScalarType dtype) -> Tensor",
-)
-def pull_back(gradient: Tensor, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
+class _Eager(torch.autograd.Function):
+    """The operator without the operator."""
+
+    # One output, and a context set up in place: PyTorch's newer style looks at the signature at every call.
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        output = _compute(*inputs)
+        _keep(ctx, inputs, output)
+        return output[0]
+
+    backward = staticmethod(_backward)
+
+
+def differentiate(
+    gradient: Tensor | None, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype
+) -> Tensor | None:
+    """The backward pass; an operator only where its own derivative may be asked for, or a compiler looks at it."""
+    if gradient is None:
+        return None
+    if torch.is_grad_enabled():
+        # The coefficients depend on the scores, though the eager way does not record it: a second derivative must fail.
+        return _pull_back_operator(gradient, coefficients.detach().requires_grad_(), list_of, dim, dtype)
+    if torch.compiler.is_compiling():
+        return _pull_back_operator(gradient, coefficients, list_of, dim, dtype)
+    return _pull_back(gradient, coefficients, list_of, dim, dtype)
+
+
+def _pull_back(gradient: Tensor, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
     """The coefficients times the gradient of the value (dim < 0: one number) or of each list's value."""
     if list_of.numel():
         gradient = gradient[list_of]
@@ -146,7 +184,15 @@ def pull_back(gradient: Tensor, coefficients: Tensor, list_of: Tensor, dim: int,
     return (gradient * coefficients).to(dtype)
 
 
-@pull_back.register_fake
+_pull_back_operator = torch.library.custom_op(
+    "rankhinge::pull_back",
+    _pull_back,
+    mutates_args=(),
+    schema="(Tensor gradient, Tensor coefficients, Tensor list_of, int dim, ScalarType dtype) -> Tensor",
+)
+
+
+@_pull_back_operator.register_fake
 def _(gradient: Tensor, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
     return torch.empty(coefficients.shape, dtype=dtype, device=coefficients.device)
 
@@ -158,4 +204,4 @@ def _refuse(ctx: Any, gradient: Tensor) -> None:
     )
 
 
-pull_back.register_autograd(_refuse)
+_pull_back_operator.register_autograd(_refuse)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import Lists
-from rankhinge.torch.operators import evaluate, pull_back, value_dtype
+from rankhinge.torch.operators import differentiate, evaluate, value_dtype
 from rankhinge.torch.settings import Settings, encode, loss_of, settings_of
 
 __all__ = ["RetrievalLoss", "retrieval_loss"]
@@ -135,7 +135,7 @@ def _add_chunk(
 ) -> Tensor:
     """Sum of the values and number of usable queries among some rows; adds to the gradient if there is one."""
     queries, n = embeddings[chunk], embeddings.shape[0]
-    scores = scale * (queries @ embeddings.T)
+    scores = (scale * queries) @ embeddings.T
     relevant = labels[chunk, None] == labels
     # Each query's similarity to itself goes to the end of its row, into a list of its own, which is not usable.
     own = torch.arange(chunk.start, chunk.start + len(queries), device=scores.device)[:, None]
@@ -168,8 +168,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
     (u,) = ctx.saved_tensors
     nothing = u.new_empty(0, dtype=torch.int64)
-    result = None if gradient is None else pull_back(gradient, u, nothing, -1, u.dtype)
-    return result, None, None, None, None, None
+    return differentiate(gradient, u, nothing, -1, u.dtype), None, None, None, None, None
 
 
 _retrieval.register_autograd(_backward, setup_context=_keep)
