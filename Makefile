@@ -14,7 +14,7 @@ EXTRAS_lint := dev
 EXTRAS_test := test,torch
 EXTRAS_full := all,test
 EXTRAS_bench := bench,bench-torch
-EXTRAS_experiments := all,bench
+EXTRAS_experiments := experiments
 # What is installed beside them without its dependencies.
 ALONE_bench := libauc
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 from _tables import text_table
 from scipy import stats
+
+# Before pyplot: an experiment draws to files, whatever screen there may be.
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
 PAIR = ("latent AP-SVM", "latent SVM")
 
@@ -20,6 +27,18 @@ def compared(first: list[float], second: list[float]) -> str:
     t = stats.ttest_rel(a, b).pvalue
     w = stats.wilcoxon(a, b).pvalue
     return f"{points:+.1f} points (paired t-test p = {t:.2g}, Wilcoxon p = {w:.2g})"
+
+
+def ends_chosen(entries: list[dict[str, Any]]) -> str:
+    """How often an end of the grid of C was chosen, as a sentence."""
+    Cs = {kind: [entry[kind]["chosen"]["C"] for entry in entries] for kind in PAIR}
+    every = [C for chosen in Cs.values() for C in chosen]
+    texts = [
+        f"{kind} {sum(end == C for C in chosen)} times {end:g}"
+        for kind, chosen in Cs.items()
+        for end in (min(every), max(every))
+    ]
+    return f"of {len(entries)} classes chose the least and the greatest value that anyone chose: {', '.join(texts)}."
 
 
 def windows_part(part: dict[str, Any]) -> str:
@@ -41,8 +60,6 @@ def windows_part(part: dict[str, Any]) -> str:
         f"{np.mean([entry[kind]['seconds_of_choice'] for entry in entries]):.0f} s"
         for kind in PAIR
     ]
-    ends = {kind: sum(entry[kind]["chosen"]["C"] == 1e-4 for entry in entries) for kind in PAIR}
-    at_the_end = ", ".join(f"{kind} in {n} of {len(entries)} classes" for kind, n in ends.items())
     return f"""## Windows of VOC 2012: from image labels to windows
 
 Trained on the 1000 training images with labels of whole images, judged on the 1000 validation images: AP of the
@@ -50,10 +67,10 @@ images' ranking, and detection AP (IoU ≥ 0.5, non-maxima suppression at 0.3; 5
 that overlaps enough, which bounds it). C, and for the latent SVM the weight of positives and c (0 or 1 %), chosen by
 holding out a third of the training images once. Features are 8-bit, not scaled.
 
-How far to trust it: the grid of C is 1e-4, 1e-3, 1e-2 for both, and its lower end was chosen for {at_the_end}, so that
-it was too short there. When it was set, latent AP-SVM's validation AP of three classes (aeroplane, chair, person) at
-C = 1e-3 … 1e-1 had been seen, the latent SVM's not. The weight of positives had two values, 1 and the ratio of the
-classes, c two: far fewer than in the paper. One split, one start; the test is over classes, not over splits.
+How far to trust it: the grid of C is 1e-6, 1e-5, …, 1e-2 for both; {ends_chosen(entries)} An earlier run had the
+upper three of these values, and its figures were seen before the grid was made longer. The weight of positives had two
+values, 1 and the ratio of the classes, c two: far fewer than in the paper. One split, one start; the test is over
+classes, not over splits.
 
 {text_table(header, rows)}
 
@@ -112,8 +129,77 @@ At S = 0, class by class:
 """
 
 
+def characters_part(part: dict[str, Any]) -> str:
+    entries = part["entries"]
+    rows = [
+        [entry["class"], str(entry["n_positives"]), *(f"{100 * entry[kind]['AP']:.1f}" for kind in PAIR)]
+        for entry in entries
+    ]
+    found = [[entry[kind]["AP"] for entry in entries] for kind in PAIR]
+    rows.append(["mean", "", *(f"{100 * np.mean(values):.1f}" for values in found)])
+    return f"""## Characters in words (IIIT 5K-Word)
+
+Which words contain a character? A word is a bag of its character boxes, those of the annotation without their
+characters (the paper takes 20 boxes a word from a detector); features are the histograms of oriented gradients of
+the boxes at 48 × 48 pixels. Trained on 2000 words, judged on 3000, for the characters that at least 150 of the training
+words contain. Upper and lower case are different characters. Parameters chosen as for the windows, with C from 0.1 to
+1000; {ends_chosen(entries)}
+
+{text_table(["character", "training words", *PAIR], rows)}
+
+Latent AP-SVM less latent SVM: {compared(*found)}. The paper reports +2.7 points on its test words.
+"""
+
+
+def curves_part(part: dict[str, Any]) -> str:
+    return f"""## Bound and loss during training (Figure 2 of the paper)
+
+musk1, all 92 bags: what latent AP-SVM and latent SSVM minimise, each its own bound, and the loss 1 − AP of the ranking
+of the training bags, after each outer round. Latent SSVM's inference is the approximate one of the paper.
+
+![bound and loss by outer round](../../experiments/results/latent-curves.png)
+
+{text_table(["", "bound at the end", "loss at the end", "seconds"], _ends(part["curves"]))}
+"""
+
+
+def _ends(curves: dict[str, Any]) -> list[list[str]]:
+    return [
+        [name, f"{curve['bound'][-1]:.3f}", f"{curve['loss'][-1]:.3f}", f"{curve['time'][-1]:.2f}"]
+        for name, curve in curves.items()
+    ]
+
+
+def draw_curves(part: dict[str, Any], path: Path) -> None:
+    """A panel for each C: bound (solid) and loss (dashed) of both machines against the outer round."""
+    curves = part["curves"]
+    ends = list(dict.fromkeys(name.partition(", ")[2] for name in curves))
+    figure, axes = plt.subplots(1, len(ends), figsize=(11, 3.4), layout="constrained")
+    for panel, end in zip(np.atleast_1d(axes), ends, strict=True):
+        for kind, colour in (("latent AP-SVM", "#0072B2"), ("latent SSVM", "#D55E00")):
+            curve = curves[f"{kind}, {end}"]
+            for what, style, marker in (("bound", "-", "o"), ("loss", "--", "s")):
+                rounds = np.arange(1, len(curve[what]) + 1)
+                label = f"{kind}, {what}"
+                panel.plot(rounds, curve[what], style, marker=marker, markersize=4, color=colour, label=label)
+        panel.set(xlabel="outer round", title=end, ylim=(0, None))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(which="major", color="0.92")
+        panel.spines[["top", "right"]].set_visible(False)
+    handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
 def page(results: dict[str, Any]) -> str:
-    parts = {"windows": windows_part, "mil": mil_part, "actions": actions_part}
+    parts = {
+        "windows": windows_part,
+        "mil": mil_part,
+        "actions": actions_part,
+        "characters": characters_part,
+        "curves": curves_part,
+    }
     facts = ", ".join(f"{key} {value}" for key, value in results.get("machine", {}).items())
     done = [make(results[name]) for name, make in parts.items() if name in results]
     return "\n".join(

@@ -21,7 +21,9 @@ from rankhinge.inference import ranking_loss
 from rankhinge.latent.inner import InnerSolver, Point
 from rankhinge.losses import RankingLoss
 
-__all__ = ["ConcaveConvex"]
+__all__ = ["HISTORY", "ConcaveConvex"]
+
+HISTORY = ("objective", "bound", "loss", "n_changed", "time", "passes")
 
 _ROUNDING = 1e-7
 # As long as the choices change, the inner problems are solved to this many times the tolerance only.
@@ -62,7 +64,7 @@ class ConcaveConvex:
         self.fixed: list[list[NDArray[np.int64]]] = [[] for _ in range(K)]
         self._history: list[dict[str, NDArray[Any]]] = []
         self._n_changed = np.zeros(K, np.int64)
-        self._losses = np.full(K, np.nan)
+        self._bounds, self._losses = np.full(K, np.nan), np.full(K, np.nan)
         self._began = time.perf_counter()
 
     @property
@@ -132,6 +134,7 @@ class ConcaveConvex:
         choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
         changed = np.flatnonzero((choice != self.choices[k]) & problem.relevant)
         self._n_changed[k], self._losses[k] = changed.size, self._loss_of(k, point)
+        self._bounds[k] = (self.objective[k] - 0.5 * float(point.w @ point.w)) / self.inner.C[k]
         settled = changed.size == 0 or before - value <= tol * abs(value)
         if point.status == "stopped":
             self.status[k] = "stopped"
@@ -177,6 +180,7 @@ class ConcaveConvex:
         self._history.append(
             {
                 "objective": self.objective.copy(),
+                "bound": self._bounds.copy(),
                 "loss": self._losses.copy(),
                 "n_changed": self._n_changed.copy(),
                 "time": np.full(K, time.perf_counter() - self._began),
@@ -186,9 +190,8 @@ class ConcaveConvex:
 
     def history(self) -> dict[str, NDArray[Any]]:
         """By step, arrays of shape (K, steps); `rounds` has the steps of each problem."""
-        names = ("objective", "loss", "n_changed", "time", "passes")
         K = len(self.points)
         return {
             name: np.array([row[name] for row in self._history]).reshape(-1, K).T if self._history else np.empty((K, 0))
-            for name in names
+            for name in HISTORY
         }

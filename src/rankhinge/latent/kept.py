@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.candidates import CandidateFeatures
-from rankhinge.latent.cccp import ConcaveConvex
+from rankhinge.latent.cccp import HISTORY, ConcaveConvex
 from rankhinge.latent.problem import LatentProblem
 
 __all__ = ["Kept", "choice_tables", "counted_within_bags", "inner_history"]
@@ -34,7 +34,7 @@ class Kept:
         """By round, (K, rounds); shorter ones go on with their last values."""
         length = max((values.size for history in self._outer for values in history.values()), default=0)
         result: dict[str, NDArray[Any]] = {}
-        for name in ("objective", "loss", "n_changed", "time", "passes"):
+        for name in HISTORY:
             rows = [history.get(name, np.empty(0)) for history in self._outer]
             padded = [
                 np.pad(row, (0, length - row.size), mode="edge") if row.size else np.zeros(length) for row in rows

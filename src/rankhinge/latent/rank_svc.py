@@ -71,8 +71,8 @@ class LatentRankSVC(LatentMachine):
     dual_objective_, gap_ : float or ndarray of shape (K,)
         Lower bound and relative gap of the last inner problem: not of F, which is not convex.
     outer_history_ : dict of ndarray
-        By round: ``"objective"`` (F, which never rises), ``"loss"`` (of the ranking by w), ``"n_changed"`` (positives
-        whose candidate then changed), ``"time"``, ``"passes"``.
+        By round: ``"objective"`` (F, which never rises), ``"bound"`` (its J), ``"loss"`` (of the ranking by w),
+        ``"n_changed"`` (positives whose candidate then changed), ``"time"``, ``"passes"``.
     history_ : dict of ndarray
         The last inner problem: ``"primal"``, ``"dual"``, ``"gap"``, ``"time"``, ``"passes"``; with `shrinking` an
         entry for each look at all candidates, else for each iteration.
