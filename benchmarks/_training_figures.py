@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 # Colours that stay apart for colour-blind readers, and markers for those who print in grey.
 _STYLES = {
     "bundle": ("#0072B2", "o"),
+    "quasi-newton": ("#F0E442", "h"),
     "cutting-plane": ("#D55E00", "s"),
     "frank-wolfe": ("#E69F00", "^"),
     "subgradient": ("#CC79A7", "v"),

@@ -12,6 +12,7 @@ Cell = dict[str, Any]
 
 RIVALS = {
     "bundle": '`"bundle"`',
+    "quasi-newton": '`"quasi-newton"`',
     "cutting-plane": '`"cutting-plane"`',
     "frank-wolfe": '`"frank-wolfe"`',
     "subgradient": '`"subgradient"`',
@@ -21,7 +22,7 @@ RIVALS = {
     "LightGBM": "LightGBM",
     "XGBoost": "XGBoost",
 }
-OURS = ("bundle", "cutting-plane", "frank-wolfe", "subgradient")
+OURS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
 LINEAR_SVC_SETS = ("VOC action", "w8a", "celeba")
 MEGA = 1e6
 

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
 from rankhinge.metrics import average_precision, ndcg
 
-SOLVERS = ("bundle", "cutting-plane", "frank-wolfe", "subgradient")
+SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
 # The stochastic solvers work block by block, a block being a list: with one list they have nothing to gain, and
 # subgradients on it converge slowly. They take part where a hundred sweeps are cheap, and stop there.
 STOCHASTIC_SETS = ("VOC action", "mq2008", "mammography", "CIFAR10_0")

@@ -10,6 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankhinge import solvers
+
+# "rounds": the bundle solver as it is with many features, without an opening by quasi-Newton steps.
+VARIANTS = {**{name: (name, {}) for name in solvers.SOLVERS}, "rounds": ("bundle", {"opening": False})}
+
+
+def make_solver(variant, *arguments, **options):
+    name, more = VARIANTS.get(variant, (variant, {}))
+    return solvers.make_solver(name, *arguments, **more, **options)
+
 
 class Scores(NamedTuple):
     values: np.ndarray  # (m, n)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankhinge.solvers import LinearConstraints, make_solver
+from rankhinge.solvers import LinearConstraints
 
-from .helpers import ListsObjective, all_planes, random_problem
+from .helpers import ListsObjective, all_planes, make_solver, random_problem
 from .test_solvers import EXACT, optimum, primal, small
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankhinge.solvers import SOLVERS, make_solver
 from tests.convex_judge import quadratic_minimum
 
-from .helpers import ListsObjective, QueryObjective, all_planes, random_problem
+from .helpers import VARIANTS, ListsObjective, QueryObjective, all_planes, make_solver, random_problem
 
-EXACT = ["bundle", "cutting-plane"]
+EXACT = ["bundle", "rounds", "cutting-plane"]
 
 
 def primal(objective, C, w, k=0, centre=0.0):
@@ -86,6 +85,35 @@ def test_bundle_needs_fewer_passes_than_cutting_planes():
     for name in EXACT:
         passes[name] = make_solver(name, ListsObjective(X, labels), 100.0).run().n_passes
     assert passes["bundle"] < 0.6 * passes["cutting-plane"]
+    assert passes["rounds"] < 0.4 * passes["cutting-plane"]
+
+
+def test_opening_by_quasi_newton_steps():
+    X, labels = random_problem(4, n=600, d=6, noise=3.0)
+    opened = make_solver("quasi-newton", ListsObjective(X, labels), 50.0)
+    rounds = make_solver("rounds", ListsObjective(X, labels), 50.0).run()
+    result = opened.run()
+    # Overlapping classes, many samples: J is nearly smooth, and the rounds are not needed.
+    assert opened._span is None
+    assert result.status[0] == "converged"
+    assert result.objective[0] == pytest.approx(rounds.objective[0], rel=2e-3)
+    # Twelve samples with twelve features: J has kinks, the opening gives up, the rounds end it.
+    X, labels = random_problem(0, n=12, d=12)
+    closed = make_solver("quasi-newton", ListsObjective(X, labels), 1e3, tol=1e-8)
+    assert closed.run().status[0] == "converged"
+    assert closed._span is not None
+
+
+def test_problems_wait_for_each_other_in_the_opening():
+    X, labels = random_problem(1, n=80, d=10)
+    columns = np.stack([labels, np.roll(labels, 7), np.roll(labels, 31)], axis=1)
+    C = np.array([1e-3, 30.0, 1e4])
+    objective = ListsObjective(X, columns)
+    joint = make_solver("quasi-newton", objective, C, tol=1e-6).run()
+    assert list(joint.status) == ["converged"] * 3
+    for k in range(3):
+        alone = make_solver("rounds", ListsObjective(X, columns[:, k]), C[k], tol=1e-6).run()
+        assert joint.objective[k] == pytest.approx(alone.objective[0], rel=3e-6)
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -94,7 +122,7 @@ def test_all_solvers_meet(centred):
     lists = np.array_split(np.random.default_rng(0).permutation(60), 6)
     centre = np.full((5, 1), 0.3) if centred else None
     values = {}
-    for name in SOLVERS:
+    for name in VARIANTS:
         objective = QueryObjective(X, labels, lists)
         result = make_solver(name, objective, 2.0, tol=1e-3, max_iter=3000, centre=centre, random_state=0).run()
         assert result.status[0] == "converged", (name, result.gap)
@@ -153,7 +181,7 @@ def test_warm_planes_save_passes():
     assert again.passes <= 2
 
 
-@pytest.mark.parametrize("name", list(SOLVERS))
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_interrupt_leaves_a_usable_result(name):
     X, labels = random_problem(6, n=60, d=6, K=2)
     objective = QueryObjective(X, labels)
@@ -190,7 +218,7 @@ def test_interrupt_before_the_first_evaluation():
     assert np.isinf(result.gap[0])
 
 
-@pytest.mark.parametrize("name", list(SOLVERS))
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_max_iter_is_a_status_with_the_gap(name):
     X, labels = random_problem(7, n=80, d=10)
     result = make_solver(name, ListsObjective(X, labels), 1e4, tol=1e-9, max_iter=3).run()
@@ -215,7 +243,7 @@ def test_extreme_C(name, C):
     assert result.status[0] == "converged"
 
 
-@pytest.mark.parametrize("name", list(SOLVERS))
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_no_features(name):
     labels = np.arange(10) < 3
     result = make_solver(name, ListsObjective(np.zeros((10, 0)), labels), 2.0, max_iter=50).run()
@@ -223,7 +251,7 @@ def test_no_features(name):
     assert result.status[0] == "converged"
 
 
-@pytest.mark.parametrize("name", list(SOLVERS))
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_features_without_information(name):
     labels = np.arange(10) < 3
     result = make_solver(name, ListsObjective(np.ones((10, 2)), labels), 2.0, max_iter=50).run()
@@ -231,7 +259,7 @@ def test_features_without_information(name):
     assert result.coef == pytest.approx(np.zeros((2, 1)), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", list(SOLVERS))
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_nothing_to_rank(name):
     X, _ = random_problem(0)
     result = make_solver(name, ListsObjective(X, np.zeros(40, dtype=bool)), 2.0).run()

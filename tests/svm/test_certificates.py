@@ -10,7 +10,7 @@ from rankhinge import RankSVC, SVMRanker, metrics, structured_hinge
 from rankhinge.features import feature_map
 from tests.svm.helpers import LOSSES, binary, graded, hinge_of_grades, multiclass, multilabel
 
-SOLVERS = ["bundle", "cutting-plane", "frank-wolfe", "subgradient"]
+SOLVERS = ["bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"]
 
 
 def check_certificate(model, K=None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankhinge.solvers.base import Solver
-from rankhinge.solvers.bundle import Bundle
+from rankhinge.solvers.bundle import Bundle, QuasiNewton
 from rankhinge.solvers.constraints import LinearConstraints
 from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.solvers.descent import Descent
@@ -36,6 +36,7 @@ __all__ = [
     "LinearConstraints",
     "Objective",
     "Planes",
+    "QuasiNewton",
     "Solver",
     "SolverResult",
     "Subgradient",
@@ -47,6 +48,7 @@ __all__ = [
 
 SOLVERS: dict[str, type[Solver]] = {
     "bundle": Bundle,
+    "quasi-newton": QuasiNewton,
     "cutting-plane": CuttingPlane,
     "frank-wolfe": FrankWolfe,
     "subgradient": Subgradient,
@@ -71,7 +73,7 @@ def make_solver(
 
     Parameters
     ----------
-    name : {"bundle", "cutting-plane", "frank-wolfe", "subgradient"}
+    name : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}
     objective : Objective
     C : float or (K,)
     tol : float
@@ -81,7 +83,7 @@ def make_solver(
     planes : list of Planes, optional
         From an earlier result; they do not depend on C or the centre.
     constraints : Constraints, optional
-        For "bundle" and "cutting-plane".
+        For "bundle", "quasi-newton" (which then is "bundle") and "cutting-plane".
     random_state : int or RandomState, optional
         Seeds the parts ("bundle") and the order of the blocks; None means 0.
     **options

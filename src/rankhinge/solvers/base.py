@@ -112,8 +112,8 @@ class Solver:
         return False
 
     def bound(self, k: int, value: float) -> None:
-        """Keep a lower bound if it is the best of problem k so far."""
-        self.dual[k] = max(self.dual[k], value)
+        """Keep a lower bound if it is the best of problem k so far; beyond the primal value it is rounding."""
+        self.dual[k] = max(self.dual[k], min(value, self.best[k][0]))
 
     def gaps(self) -> Array:
         """Relative gaps, (K,); 0 if primal and dual are both 0."""

@@ -1,6 +1,14 @@
 r"""The bundle solver: cutting planes that get the most out of each pass over the features.
 
-A pass costs about the same for one column and for many. So a round, for all problems that have not ended, in lockstep:
+It opens with quasi-Newton steps where passes are cheap (few features), and goes on in rounds.
+
+*The opening.* A long list has so many rankings that J is nearly smooth. Then quasi-Newton steps (`descent`) reach the
+minimum fast, and the planes at the points they visit soon certify it: near the minimum, combinations of subgradients
+come close to 0. A step takes two passes with one column each and hardly more than one inference. When the gap no
+longer shrinks fast, as on short lists that can nearly be ranked perfectly, the rounds take over, with all planes.
+
+*The rounds.* A pass costs about the same for one column and for many. So a round, for all problems that have not
+ended, in lockstep:
 
 1. *Look.* The minimiser of the master problem and the slopes found in the last round get their scores: one pass.
    They widen the span of directions whose scores are known.
@@ -25,16 +33,22 @@ import numpy as np
 
 from rankhinge.solvers.base import INFEASIBLE
 from rankhinge.solvers.cutting_plane import CuttingPlane
+from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.protocol import Array, Handle, Objective
 from rankhinge.solvers.subspace import Cut, Probe, extension, narrowing, search
 
-__all__ = ["Bundle"]
+__all__ = ["Bundle", "QuasiNewton"]
 
 _PRUNE_AFTER = 25
 # A bound that rises by less than this part of the gap calls for a cut at the master's minimiser.
 _NOTICEABLE = 0.02
 # The search in the span ends when its own gap is this part of the whole.
 _INNER = 0.1
+# From so many features on a pass is dear: passes are saved from the beginning.
+_MANY_FEATURES = 1000
+# The opening goes on while these many steps shrink the gap to this part, and a while longer as long as it is large.
+_STEPS, _SHRINKING = 10, 0.7
+_LARGE_GAP, _STEPS_AT_LARGE_GAP = 0.5, 60
 
 
 class Bundle(CuttingPlane):
@@ -52,6 +66,8 @@ class Bundle(CuttingPlane):
         Directions that the span keeps from one round to the next.
     n_turns : int, optional
         Inferences in a round, at most.
+    opening : bool, optional
+        Whether to open with quasi-Newton steps; by default with fewer than 1000 features. Never with constraints.
     random_state : int, optional
         Seed of the parts.
     **options
@@ -67,6 +83,7 @@ class Bundle(CuttingPlane):
         n_parts: int | None = None,
         n_directions: int | None = None,
         n_turns: int | None = None,
+        opening: bool | None = None,
         random_state: int | None = None,
         **options: Any,
     ) -> None:
@@ -77,6 +94,9 @@ class Bundle(CuttingPlane):
         self.n_parts = int(dear / 3) if n_parts is None else n_parts
         self.n_directions = max(4, int(min(d / 32, 48) / K**0.5)) if n_directions is None else n_directions
         self.n_turns = int(np.clip(d // 40, 6, 30)) if n_turns is None else n_turns
+        self._opens = (d < _MANY_FEATURES if opening is None else opening) and self.constraints is None
+        self._descent: Descent | None = None
+        self._shrinkage: dict[int, list[float]] = {}
         self.generator = np.random.default_rng(0 if random_state is None else random_state)
         self._columns = np.zeros(0, dtype=np.int64)
         self._span: Handle = None
@@ -87,6 +107,9 @@ class Bundle(CuttingPlane):
         self._cut_at_minimiser = np.zeros(K, dtype=bool)
 
     def _advance(self, active: np.ndarray) -> None:
+        if self._opens:
+            self._open(active)
+            return
         if self._span is None:
             self._begin(active)
             active = active[self.gaps()[active] > self.tol]
@@ -114,6 +137,39 @@ class Bundle(CuttingPlane):
                 self.offer(k, probe.value, probe.point(probe.anchor))
         self._cut_all(active, probes)
         self._narrow(active)
+
+    def _open(self, active: np.ndarray) -> None:
+        """A quasi-Newton step of all problems; where it leads, they are cut."""
+        if self._descent is None:
+            evaluate = self.objective.evaluate
+            self._descent = Descent(self.objective, evaluate, self.C, self.centre, self.start, active, tol=0.0)
+            before, moved = 0, active
+        else:
+            descent, before = self._descent, self._descent.n_passes
+            descent.leave_out(np.setdiff1d(descent.active, active))
+            values = {int(k): descent.value(int(k)) for k in descent.active}
+            descent.step()
+            moved = np.array([k for k, value in values.items() if descent.value(k) < value], dtype=np.int64)
+        self.n_passes += self._descent.n_passes - before
+        for k in moved:
+            plane = self._descent.plane(int(k))
+            self.offer(int(k), self._descent.value(int(k)), self._descent.point(int(k)))
+            self._raise(int(k), np.array([plane.offset]), plane.slope[None, :])
+        # Who finds no further step waits for the others, and then for the rounds: that is no stalling.
+        self._still[active] = -1
+        gaps = self.gaps()
+        promising = [gaps[k] > self.tol and self._shrinks(int(k), gaps[k]) for k in self._descent.active]
+        if moved.size == 0 or not any(promising):
+            self._opens, self._descent = False, None
+            self.start = np.stack([w for _, w in self.best], axis=1)
+
+    def _shrinks(self, k: int, gap: float) -> bool:
+        """Whether the last steps have shrunk the gap of problem k enough to go on with them."""
+        gaps = self._shrinkage.setdefault(k, [])
+        gaps.append(gap)
+        if len(gaps) <= (_STEPS_AT_LARGE_GAP if gap > _LARGE_GAP else _STEPS):
+            return True
+        return gap <= _SHRINKING * gaps[-1 - _STEPS]
 
     def _begin(self, active: np.ndarray) -> None:
         """Evaluate the start, and cut there."""
@@ -151,7 +207,8 @@ class Bundle(CuttingPlane):
 
     def _look(self, active: np.ndarray) -> None:
         """Score the master's minimisers and the new directions, and widen the spans by them: one pass."""
-        directions = [np.column_stack([self.masters[k].point, self._next[k]]) for k in active]
+        # The way to the minimiser from the best point, which the span holds: its end would count as dependent if close.
+        directions = [np.column_stack([self.masters[k].point - self.best[k][1], self._next[k]]) for k in active]
         r = max(part.shape[1] for part in directions)
         # Problems with fewer directions add zeros, which change nothing.
         directions = [np.pad(part, ((0, 0), (0, r - part.shape[1]))) for part in directions]
@@ -207,13 +264,13 @@ class Bundle(CuttingPlane):
             mine = slopes[:, begin : begin + len(group)]
             first = n_cut_columns + c * n_parts
             self._next[k] = np.column_stack([mine, slopes[:, first : first + n_parts]])
-            self._raise(int(k), group, mine)
+            self._raise(int(k), np.array([cut.loss for cut in group]), mine.T)
             begin += len(group)
 
-    def _raise(self, k: int, cuts: list[Cut], slopes: Array) -> None:
-        """Add planes to a master, solve it, and note whether that raised the bound."""
+    def _raise(self, k: int, offsets: Array, slopes: Array) -> None:
+        """Add planes (r,), (r, d) to a master, solve it, and note whether that raised the bound."""
         master, gap = self.masters[k], self.best[k][0] - self.dual[k]
-        master.add_planes(np.array([cut.loss for cut in cuts]), slopes.T)
+        master.add_planes(offsets, slopes)
         master.solve()
         if master.unbounded:
             self.status[k] = INFEASIBLE
@@ -221,3 +278,10 @@ class Bundle(CuttingPlane):
         self.bound(k, master.dual_value)
         self._cut_at_minimiser[k] = not self.dual[k] - before > _NOTICEABLE * gap
         master.prune(_PRUNE_AFTER)
+
+
+class QuasiNewton(Bundle):
+    """`Bundle` that always opens with quasi-Newton steps; parameters as there, without `opening`."""
+
+    def __init__(self, objective: Objective, C: Array, **options: Any) -> None:
+        super().__init__(objective, C, opening=True, **options)

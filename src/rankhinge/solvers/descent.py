@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +31,27 @@ _FIRST_STEP = 0.1
 _WINDOW = 5
 
 
+class Plane(NamedTuple):
+    """Where f was evaluated last: ``offset + slope @ w``, which lies below f if that is convex."""
+
+    offset: float
+    slope: Array
+
+
+class _Found(NamedTuple):
+    """A point of a line search: G there, the step, the offset of f's plane and f's coefficients."""
+
+    value: float
+    step: float
+    offset: float
+    coefficients: Handle
+
+
 class _State:
     """One problem: its point, value and gradient, and what is known about the curvature."""
 
-    def __init__(self, w: Array, value: float, gradient: Array, n_pairs: int) -> None:
-        self.w, self.value, self.gradient = w, value, gradient
+    def __init__(self, w: Array, value: float, gradient: Array, plane: Plane, n_pairs: int) -> None:
+        self.w, self.value, self.gradient, self.plane = w, value, gradient, plane
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=n_pairs)
         self.recent: deque[float] = deque([value], maxlen=_WINDOW + 1)
 
@@ -56,15 +73,19 @@ class _State:
         if self.pairs:
             return 1.0
         length, ahead = np.linalg.norm(self.w), np.linalg.norm(direction)
-        return float(_FIRST_STEP * length / ahead) if length > 0 and ahead > 0 else 1.0
+        if length > 0 and ahead > 0:
+            return float(_FIRST_STEP * length / ahead)
+        # From w = 0: no farther than to where a straight line would meet 0, below which nothing here goes.
+        slope = -float(self.gradient @ direction)
+        return min(1.0, self.value / slope) if slope > 0.0 < self.value else 1.0
 
-    def move(self, w: Array, value: float, gradient: Array) -> None:
+    def move(self, w: Array, value: float, gradient: Array, plane: Plane) -> None:
         """Go to a new point, and learn from the change of the gradient."""
         step, change = w - self.w, gradient - self.gradient
         product = float(step @ change)
         if product > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
             self.pairs.append((step, change, product))
-        self.w, self.value, self.gradient = w, value, gradient
+        self.w, self.value, self.gradient, self.plane = w, value, gradient, plane
         self.recent.append(value)
 
     def settled(self, tol: float) -> bool:
@@ -78,16 +99,16 @@ class _Trial:
     def __init__(self, value: float, slope: float, step: float) -> None:
         self.value, self.slope, self.step = value, slope, step
         self.low, self.high = 0.0, np.inf
-        self.found: tuple[float, float, Handle] | None = None
+        self.found: _Found | None = None
         self.done = not slope < 0.0
 
-    def learn(self, value: float, slope: float, coefficients: Handle) -> None:
+    def learn(self, value: float, slope: float, offset: float, coefficients: Handle) -> None:
         """Narrow the bracket by the value and the slope at the present step."""
         if not value <= self.value + _SUFFICIENT * self.step * self.slope:
             self.high = self.step
         else:
-            if self.found is None or value < self.found[0]:
-                self.found = (value, self.step, coefficients)
+            if self.found is None or value < self.found.value:
+                self.found = _Found(value, self.step, offset, coefficients)
             self.low = self.step
             self.done = slope >= _CURVATURE * self.slope
         self.step = 2.0 * self.low if self.high == np.inf else 0.5 * (self.low + self.high)
@@ -140,8 +161,8 @@ class Descent:
         self._states = {}
         for c, k in enumerate(self.active):
             w = points[:, c].copy()
-            value = self._total(k, w, float(found.value[c]))
-            self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * slopes[:, c], n_pairs)
+            value, plane = self._total(k, w, float(found.value[c])), Plane(float(found.loss[c]), slopes[:, c])
+            self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * plane.slope, plane, n_pairs)
 
     def value(self, k: int) -> float:
         """G of problem k."""
@@ -150,6 +171,14 @@ class Descent:
     def point(self, k: int) -> Array:
         """``w`` of problem k, (d,)."""
         return self._states[k].w
+
+    def plane(self, k: int) -> Plane:
+        """The plane of f at the point of problem k."""
+        return self._states[k].plane
+
+    def leave_out(self, problems: np.ndarray) -> None:
+        """Go on without these problems."""
+        self._keep(~np.isin(self.active, problems))
 
     def step(self) -> None:
         """One iteration for all problems that have not ended."""
@@ -163,7 +192,7 @@ class Descent:
         moved = np.flatnonzero([trial.found is not None for trial in trials])
         if moved.size:
             self._move(moved, states, directions, trials)
-        steps = np.array([0.0 if trial.found is None else trial.found[1] for trial in trials])
+        steps = np.array([0.0 if trial.found is None else trial.found.step for trial in trials])
         self._scores = self.objective.mix(span, np.stack([np.ones_like(steps), steps], axis=1)[:, :, None])
         ended = []
         for state, trial, was_steepest in zip(states, trials, steepest):
@@ -194,15 +223,16 @@ class Descent:
                 k, w = int(self.active[c]), states[c].w + steps[place] * directions[c]
                 slope = (w - self.centre[:, k]) @ directions[c] + self.C[k] * along[place]
                 u = self.objective.select(found.coefficients, np.array([place]))
-                trials[c].learn(self._total(k, w, float(found.value[place])), float(slope), u)
+                value = self._total(k, w, float(found.value[place]))
+                trials[c].learn(value, float(slope), float(found.loss[place]), u)
 
     def _move(self, moved: np.ndarray, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
         """Go where the line searches have led: one pass for the gradients there."""
-        slopes = self._adjoint(self.objective.join([trials[c].found[2] for c in moved]))
-        for place, c in enumerate(moved):
-            value, step, _ = trials[c].found
-            k, w = int(self.active[c]), states[c].w + step * directions[c]
-            states[c].move(w, value, w - self.centre[:, k] + self.C[k] * slopes[:, place])
+        found = [trials[c].found for c in moved]
+        slopes = self._adjoint(self.objective.join([one.coefficients for one in found]))
+        for slope, one, c in zip(slopes.T, found, moved):
+            k, w = int(self.active[c]), states[c].w + one.step * directions[c]
+            states[c].move(w, one.value, w - self.centre[:, k] + self.C[k] * slope, Plane(one.offset, slope))
 
     def _total(self, k: int, w: Array, value: float) -> float:
         away = w - self.centre[:, k]

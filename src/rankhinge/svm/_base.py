@@ -33,7 +33,7 @@ except ImportError:  # scikit-learn before 1.9
 
 __all__ = ["SOLVERS", "LinearRankingMachine", "Tuning", "per_problem"]
 
-SOLVERS = ("bundle", "cutting-plane", "frank-wolfe", "subgradient")
+SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
 
 
 def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.float64]:

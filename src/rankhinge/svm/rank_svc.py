@@ -105,7 +105,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         convex bound, or coefficients.
     init_C : float, array of shape (K,) or "auto", default "auto"
         C of the start. ``"auto"``: 1 for the logistic regression, as in scikit-learn, 100 for the convex bound.
-    solver : {"bundle", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
+    solver : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
         For the convex bound; all minimise the same objective, see `rankhinge.solvers`.
     tol : float, default 1e-3
         Relative gap at which to stop: ``objective - lower bound ≤ tol · objective``.
