@@ -210,7 +210,9 @@ class RankingObjective:
         rows = span.values.reshape(m, T, -1)
         if r == 1:
             # One combination each, in the search: a matrix-vector product, which `matmul` would not make of it.
-            mixed = np.stack([weight @ row for weight, row in zip(weights[:, :, 0], rows, strict=True)])
+            mixed = np.empty((m, rows.shape[2]))
+            for weight, row, out in zip(weights[:, :, 0], rows, mixed, strict=True):
+                np.dot(weight, row, out=out)
         else:
             mixed = np.matmul(weights.transpose(0, 2, 1), rows)
         return Scores(mixed.reshape(m * r, -1), np.repeat(span.problems[::T], r))
@@ -242,6 +244,8 @@ class RankingObjective:
 
     def select(self, scores: Scores, columns: NDArray[np.int64] | slice) -> Scores:
         """The handle of some of the problems, given by their places in it."""
+        if not isinstance(columns, slice) and columns.size == scores.problems.size == 1:
+            return scores
         return Scores(scores.values[columns], scores.problems[columns])
 
     def join(self, handles: Sequence[Scores]) -> Scores:

@@ -260,8 +260,8 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
     unit = 2.0 / query.positives.size / query.n_negatives
     ranks = np.empty(values.size, np.int64)
     parts = np.empty((64, 4), np.int64)
-    # Groups are not empty and do not overlap: there are never more than samples.
-    stack = np.empty((values.size + 1, 5), np.int64)
+    # Of two parts the smaller one comes first: beside those given, never more than log2(n) groups wait.
+    stack = np.empty((groups.shape[0] + 64, 5), np.int64)
     n_groups = groups.shape[0]
     for g in range(n_groups):
         for column in range(5):
@@ -293,7 +293,8 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
         n_steps += sorted_ranks(query, values, block, after, j0 + block - start, low, high, ranks, parts)
         part = write_sorted(query, values, index, ranks, block, after, centre, coefficients, rank_counts)
         total, error = add(total, error, part)
-        for a, b, lowest, highest in ((start, block, low, ranks[block]), (after, stop, ranks[after - 1], high)):
+        above, below = (start, block, low, ranks[block]), (after, stop, ranks[after - 1], high)
+        for a, b, lowest, highest in (above, below) if block - start > stop - after else (below, above):
             if a < b:
                 stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0] = a, b, j0 + a - start
                 stack[n_groups, LOW], stack[n_groups, HIGH] = lowest, highest

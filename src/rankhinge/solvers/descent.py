@@ -186,8 +186,9 @@ class Descent:
         directions = [state.direction() for state in states]
         steepest = [not state.pairs for state in states]
         trials = [_Trial(s.value, float(s.gradient @ d), s.first_step(d)) for s, d in zip(states, directions)]
-        ahead = self._score(np.stack(directions, axis=1), self.active)
-        span = self.objective.join_spans(self._scores, ahead, self.active.size)
+        # The span takes the place of the scores: each is an array of all samples for each problem.
+        span, self._scores = self._scores, None
+        span = self.objective.join_spans(span, self._score(np.stack(directions, axis=1), self.active), len(states))
         self._search(span, states, directions, trials)
         moved = np.flatnonzero([trial.found is not None for trial in trials])
         if moved.size:

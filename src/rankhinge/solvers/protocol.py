@@ -64,6 +64,7 @@ class Objective(Protocol):
     A *span* is a handle of scores with the same number of columns for each problem, problem by problem.
     """
 
+    n_samples: int
     n_features: int
     n_problems: int
 
