@@ -273,16 +273,13 @@ LEFT_OUT = (
 
 
 _EXPLANATION = """\
-- *Time against `LinearSVC` on celeba and w8a.* With few features a pass is no dearer than an inference, so saving
-  passes gains little: on celeba, at the largest C of the grid, there are some 370 inferences of an estimated
-  1.7 ms, half of the time. `LinearSVC` goes through the samples one by one and stops without a certificate.
-  Wider spans, more parts and more inferences a round were tried: twice as many inferences a round saved a tenth,
-  the others lost.
-- *Memory.* The bundle solver buys passes with memory: the span keeps up to d / 32 directions (at least 4, at most 48),
-  an array of n for each, and two copies of them while it grows. Without parts and with 16 directions
-  it needed 0.30 of the cutting-plane method's passes (three classes of VOC action) instead of 0.21. `make_solver` takes
-  `n_directions` and `n_parts`; the estimators do not show them. On the small
-  sets the figure is mostly fixed costs: blocks of X in float64, buffers of BLAS.
+- *Memory on VOC action.* The limit of ten arrays and the planes is 0.7 MB there. With fewer than four samples for each
+  feature the solver buys passes with memory: a span of up to d / 32 directions, an array of n for each, twice while it
+  grows, and as many for the parts of the subgradient. Without parts and with 16 directions it needed 0.30 of
+  the cutting-plane method's passes (three classes) instead of 0.21. `solver="quasi-newton"` keeps no span unless its
+  steps get stuck; it takes more passes and less time.
+- *Memory elsewhere.* What is left beyond ten arrays is fixed: blocks of X in float64, buffers of BLAS and of the
+  allocator.
 - *The aim of ⅛ of the passes.* At C = 100 the cutting-plane method needs 19 to 31 passes, and no variant went below 6;
   at C = 10⁴ the ratio is about 0.15."""
 

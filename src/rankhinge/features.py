@@ -9,7 +9,7 @@ Other rooms add maps for their own containers with `register`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ from rankhinge import _threads
 __all__ = ["FeatureMap", "feature_map", "register"]
 
 # Rows are converted in blocks of about this many entries: small enough for the cache, large enough for BLAS.
-_BLOCK_ENTRIES = 1 << 18
+_BLOCK_ENTRIES = 1 << 16
 _SPARSE_SHARES = 8
 
 
@@ -94,9 +94,8 @@ class _Dense:
         if self._direct:
             return factors @ self._rows.T
         result = np.empty((factors.shape[0], self._rows.shape[0]))
-        for start in range(0, self._rows.shape[0], self._step):
-            block = self._rows[start : start + self._step].astype(np.float64)
-            result[:, start : start + self._step] = factors @ block.T
+        for part, block in self._blocks():
+            result[:, part] = factors @ block.T
         return result
 
     def _sum_of_rows(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -104,10 +103,19 @@ class _Dense:
         if self._direct:
             return factors @ self._rows
         result = np.zeros((factors.shape[0], self._rows.shape[1]))
-        for start in range(0, self._rows.shape[0], self._step):
-            block = self._rows[start : start + self._step].astype(np.float64)
-            result += factors[:, start : start + self._step] @ block
+        for part, block in self._blocks():
+            result += factors[:, part] @ block
         return result
+
+    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The stored rows in float64, some at a time, always in the same memory."""
+        n_rows, n_columns = self._rows.shape
+        room = np.empty((min(self._step, n_rows), n_columns))
+        for start in range(0, n_rows, self._step):
+            part = slice(start, min(start + self._step, n_rows))
+            block = room[: part.stop - start]
+            block[:] = self._rows[part]
+            yield part, block
 
 
 @njit(cache=True, nogil=True)

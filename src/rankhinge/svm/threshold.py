@@ -31,18 +31,19 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     if not isinstance(rule, str):
         return float(rule)
     order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    hits = np.cumsum(relevant[order])
+    ranked, quality = scores[order], np.cumsum(relevant[order], dtype=np.float64)
+    # Arrays of all samples are what a fit has at its peak: in place, and none longer than needed.
+    del order
     called = np.arange(1, scores.size + 1)
-    n_relevant = hits[-1]
+    quality *= 2.0
     if rule == "f1":
-        quality = 2.0 * hits / (called + n_relevant)
+        quality /= called + int(relevant.sum())
     else:
-        quality = hits - (called - hits).astype(np.float64)
+        quality -= called
     # Only between different scores can a threshold lie, and what differs by rounding is not different: the same
     # sample in another batch or container would be called something else.
-    ends = np.append(ranked[:-1] - ranked[1:] > _ROUNDING * np.abs(ranked).max(), True)
-    quality = np.where(ends, quality, -np.inf)
+    least = _ROUNDING * max(abs(ranked[0]), abs(ranked[-1]))
+    quality[:-1][ranked[:-1] - ranked[1:] <= least] = -np.inf
     best = int(np.argmax(quality))
     if rule == "error" and quality[best] <= 0:
         return float(ranked[0] + 1.0)
