@@ -86,6 +86,8 @@ def windows(quick: bool) -> dict[str, Any]:
             model, facts = fitted(kind, bags, y.astype(np.int64), WINDOW_CS, 1)
             image_AP = average_precision(y_test, model.decision_function(test))
             entry[kind] = {**facts, "image_AP": image_AP, "detection_AP": detection_of(data, model, k, index)}
+            # Window 0 is the whole image.
+            entry[kind]["whole_image"] = float(np.mean(model.predict_candidates(test[y_test]) == 0))
             if kind == "latent AP-SVM":
                 entry["curve"] = {name: model.outer_history_[name].tolist() for name in ("objective", "loss")}
         entries.append(entry)

@@ -100,18 +100,32 @@ class RankSVCCV(_Search, RankSVC):
     loss : str or RankingLoss, default "ap"
     Cs : int or array, default 8
         The grid, or how many values between 0.1 and 100,000.
+        Tight bound: how many values of ``C / scale²`` between 0.01 and 100.
     cv : int, splitter or iterable, default 5
         Stratified folds, shuffled with `random_state`, if an int.
+    bound : {"convex", "tight"}, default "convex"
+        With the tight bound the start, the scale and C are chosen, in this order.
+    scales : int or array, default 3
+        Tight bound: the grid of scales, or how many between a hundredth and a tenth of the number of negatives.
+    init : {"logistic", "convex"} or array of shape (K, d), default "logistic"
+        Tight bound: the start, as for `RankSVC`.
+    init_Cs : int, array or None, default None
+        Tight bound: the grid of C of the start, or how many; None: 11 between 1e-4 and 10 for the logistic
+        regression, 8 between 0.1 and 100,000 for the convex bound.
     solver, tol, max_iter, threshold, random_state, verbose
         As for `RankSVC`; the paths use the bundle solver.
 
     Attributes
     ----------
     C_ : float or ndarray of shape (K,)
-        The chosen value.
+        The chosen value; for the tight bound beside `scale_` and `init_C_`.
     Cs_ : ndarray of shape (n_Cs,)
+        Tight bound: of shape (n_scales, n_Cs) or (K, n_scales, n_Cs).
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
-        The metric on the test part of each fold.
+        The metric on the test part of each fold. Tight bound: of shape (2, n_scales, n_Cs, n_folds), or K of them;
+        first for the best start, then for its neighbour; nan where a path was not followed.
+    scales_, init_Cs_, init_scores_ : ndarray
+        Tight bound: the grids of the scale and of the start's C, and the starts' own scores.
     coef_, intercept_, … :
         Of the model refitted to all data; see `RankSVC`.
 
@@ -228,6 +242,8 @@ class SVMRankerCV(_Search, SVMRanker):
         The grid, or how many values between 0.1 and 100,000.
     cv : int, default 5
         Folds; each query is in one test part. Queries are shuffled with `random_state`.
+    bound, scales, init, init_Cs
+        As for `RankSVCCV`, but the start is the convex bound by default.
     gains, level_weights, solver, tol, max_iter, random_state, verbose
         As for `SVMRanker`; the paths use the bundle solver.
 
@@ -236,6 +252,8 @@ class SVMRankerCV(_Search, SVMRanker):
     C_ : float
     Cs_ : ndarray of shape (n_Cs,)
     scores_ : ndarray of shape (n_Cs, n_folds)
+    scales_, init_Cs_, init_scores_ : ndarray
+        For the tight bound, as are then the two above; see `RankSVCCV`.
     coef_, … :
         Of the model refitted to all data; see `SVMRanker`.
     """

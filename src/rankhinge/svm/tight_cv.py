@@ -208,8 +208,8 @@ def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _best(scores: NDArray[np.float64]) -> tuple[int, float]:
     """Which point of a path (length, n_folds) to take, and the mean score of the best one.
 
-    That is the earliest, most regularised one that is not noticeably worse than the best: by less than half the
-    standard error of the difference, which is taken fold by fold.
+    That is the earliest, most regularised one that is not noticeably worse than the best: by no more than the
+    standard error of the difference, which is taken fold by fold (the one-standard-error rule of Breiman et al. 1984).
     """
     counted = _smooth(_counted(scores))
     n_folds = counted.shape[1]
@@ -219,7 +219,7 @@ def _best(scores: NDArray[np.float64]) -> tuple[int, float]:
     top = int(np.argmax(means))
     lost = counted[top] - counted
     error = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(means.size)
-    return int(np.argmax(lost.mean(axis=1) <= 0.5 * error)), float(means[top])
+    return int(np.argmax(lost.mean(axis=1) <= error)), float(means[top])
 
 
 def _choose(
