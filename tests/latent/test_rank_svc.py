@@ -65,8 +65,10 @@ def test_objective_never_rises_and_is_true(shrinking, loss, seed):
     assert model.gap_ <= 1e-3
     assert model.status_ == "converged"
     # The structured hinge bounds the loss of the ranking.
-    loss_value = model.outer_history_["loss"][-1]
-    assert 0 <= loss_value <= (model.objective_ - 0.5 * model.coef_[0] @ model.coef_[0]) / 200.0 + 1e-12
+    loss_value, bounds = model.outer_history_["loss"][-1], model.outer_history_["bound"]
+    assert bounds[-1] == pytest.approx((model.objective_ - 0.5 * model.coef_[0] @ model.coef_[0]) / 200.0)
+    assert np.all(model.outer_history_["loss"] >= 0)
+    assert np.all(model.outer_history_["loss"] <= bounds + 1e-12)
     if loss == "ap":
         assert model.score(bags, y) == pytest.approx(1 - loss_value)
 
