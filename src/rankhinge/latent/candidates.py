@@ -16,7 +16,7 @@ from rankhinge.latent.segments import segment_best
 __all__ = ["CandidateFeatures", "Counter", "Sweep"]
 
 # Rows are gathered and widened in blocks of about this many entries.
-_BLOCK_ENTRIES = 1 << 18
+_BLOCK_ENTRIES = 1 << 16
 # Scores that a sweep over all candidates holds at a time.
 _SWEEP_SCORES = 1 << 21
 

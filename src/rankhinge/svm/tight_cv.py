@@ -25,14 +25,14 @@ from rankhinge.svm.tight import find_start, rescaled
 __all__ = ["Fold", "TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
 
 # Of the descent for each point of the grid: further steps would change the score by less than its noise.
-_STEPS, _TOL = 40, 5e-3
+_STEPS, _TOL = 20, 1e-2
 _N_STARTS = 2
 # Grids in their own units: C of the starts, scale / N, and C / scale².
 _INIT_CS = {"logistic": (-4.0, 1.0, 11), "convex": (-1.0, 5.0, 8)}
 _TIGHTNESS = (-2.0, -1.0)
 _PULLS = (-2.0, 2.0)
 # A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
-_DECLINE = 0.05
+_DECLINE = 0.02
 
 
 class Fold(NamedTuple):
