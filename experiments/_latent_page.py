@@ -33,12 +33,12 @@ def ends_chosen(entries: list[dict[str, Any]]) -> str:
     """How often an end of the grid of C was chosen, as a sentence."""
     Cs = {kind: [entry[kind]["chosen"]["C"] for entry in entries] for kind in PAIR}
     every = [C for chosen in Cs.values() for C in chosen]
+    ends = min(every), max(every)
     texts = [
-        f"{kind} {sum(end == C for C in chosen)} times {end:g}"
+        f"{kind} {' and '.join(f'{sum(end == C for C in chosen)} times {end:g}' for end in ends)}"
         for kind, chosen in Cs.items()
-        for end in (min(every), max(every))
     ]
-    return f"of {len(entries)} classes chose the least and the greatest value that anyone chose: {', '.join(texts)}."
+    return f"of the values chosen for {len(entries)} classes, the least and the greatest were taken by\n{', '.join(texts)}."
 
 
 def windows_part(part: dict[str, Any]) -> str:
@@ -163,7 +163,8 @@ def curves_part(part: dict[str, Any]) -> str:
     return f"""## Bound and loss during training (Figure 2 of the paper)
 
 musk1, all 92 bags: what latent AP-SVM and latent SSVM minimise, each its own bound, and the loss 1 − AP of the ranking
-of the training bags, after each outer round. Latent SSVM's inference is the approximate one of the paper.
+of the training bags, after each outer round. Latent SSVM's inference is the approximate one of the paper. As there,
+latent AP-SVM has the tighter bound and ends with the smaller loss.
 
 ![bound and loss by outer round](../../experiments/results/latent-curves.png)
 
