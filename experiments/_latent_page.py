@@ -38,7 +38,8 @@ def ends_chosen(entries: list[dict[str, Any]]) -> str:
         f"{kind} {' and '.join(f'{sum(end == C for C in chosen)} times {end:g}' for end in ends)}"
         for kind, chosen in Cs.items()
     ]
-    return f"of the values chosen for {len(entries)} classes, the least and the greatest were taken by\n{', '.join(texts)}."
+    taken = ", ".join(texts)
+    return f"of the values chosen for {len(entries)} classes, the least and the greatest were taken by\n{taken}."
 
 
 def windows_part(part: dict[str, Any]) -> str:
