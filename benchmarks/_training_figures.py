@@ -103,7 +103,7 @@ def draw_times(cells: list[dict[str, Any]], path: Path) -> None:
         [labelled[rival] for rival in order],
         order,
         loc="outside upper center",
-        ncols=min(9, len(order)),
+        ncols=5,
         frameon=False,
         columnspacing=1.0,
         handletextpad=0.1,
