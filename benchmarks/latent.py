@@ -24,6 +24,7 @@ from _latent_data import Windows, mil_set, voc_windows
 from rankhinge import _threads
 from rankhinge.latent import Bags, LatentRankSVC, LatentStructuralSVC, LatentSVC
 from rankhinge.latent.candidates import CandidateFeatures
+from rankhinge.latent.inner import NARROW
 from rankhinge.latent.objective import LatentObjective
 from rankhinge.latent.problem import latent_problem
 from rankhinge.latent.starts import class_means
@@ -36,8 +37,6 @@ from rankhinge.solvers import make_solver
 C = 1e-3
 TOL = 1e-3
 STRUCTURAL_SIZES = (10, 20, 40)
-# As in the estimators: narrow spans, which save products.
-NARROW = {"n_directions": 8, "n_parts": 0, "n_cuts": 2}
 
 
 def naive_fit(bags: Bags, y: np.ndarray) -> dict[str, float]:

@@ -84,7 +84,7 @@ def test_sparse(layout, dtype):
 def test_blocks(monkeypatch, dtype, order):
     """Blocks of a few rows, the last one shorter, and rows longer than a block."""
     for entries in (1, 100, 1000):
-        monkeypatch.setattr(features, "_BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(features, "BLOCK_ENTRIES", entries)
         X = np.asarray(random_matrix(dtype), order=order)
         check(X, X)
 

@@ -22,7 +22,7 @@ from rankhinge import _threads
 __all__ = ["FeatureMap", "feature_map", "register"]
 
 # Rows are converted in blocks of about this many entries: small enough for the cache, large enough for BLAS.
-_BLOCK_ENTRIES = 1 << 16
+BLOCK_ENTRIES = 1 << 16
 _SPARSE_SHARES = 8
 
 
@@ -75,7 +75,7 @@ class _Dense:
         self._transposed = X.flags.f_contiguous and not X.flags.c_contiguous
         self._rows = X.T if self._transposed else X
         self._direct = X.dtype == np.float64
-        self._step = max(1, _BLOCK_ENTRIES // max(1, self._rows.shape[1]))
+        self._step = max(1, BLOCK_ENTRIES // max(1, self._rows.shape[1]))
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         weights = np.asarray(weights, dtype=np.float64)

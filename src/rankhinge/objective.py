@@ -27,10 +27,10 @@ that the whole list reaches has no negative: its hinge is 0, its weight stays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +180,10 @@ def _level_weights(
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
+Inference: TypeAlias = Callable[[int, NDArray[np.float64], NDArray[np.float64] | None], tuple[float, float]]
+"""Of a problem's number and scores: J, Δ and, if there is room for it, u."""
+
+
 class RankingObjective:
     """`J` of K problems over shared features, seen through handles that hide where scores live.
 
@@ -275,19 +279,23 @@ class RankingObjective:
         return Evaluation(np.maximum(worst.value - ranked.value, 0.0), worst.loss, worst.coefficients)
 
     def _infer(self, scores: Scores, ranking_loss: RankingLoss, coefficients: bool = True) -> Evaluation:
+        def infer(k: int, row: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
+            return self._infer_one(self.problems[k], ranking_loss, row, u)
+
+        return self._for_each(infer, scores, coefficients)
+
+    @staticmethod
+    def _for_each(infer: Inference, scores: Scores, coefficients: bool) -> Evaluation:
+        """``infer(problem, scores, u)`` for each column, on the threads; it has to write all of u."""
         m = scores.problems.size
         value, loss = np.empty(m), np.empty(m)
         u = np.empty_like(scores.values) if coefficients else None
 
         def work(c: int) -> None:
             row = None if u is None else u[c]
-            lists = self.problems[scores.problems[c]]
-            value[c], loss[c] = self._infer_one(lists, ranking_loss, scores.values[c], row)
+            value[c], loss[c] = infer(int(scores.problems[c]), scores.values[c], row)
 
-        if m == 1:
-            work(0)
-        else:
-            _threads.run([partial(work, c) for c in range(m)])
+        _threads.run([partial(work, c) for c in range(m)])
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
     def dots(self, coefficients: Scores, span: Scores) -> NDArray[np.float64]:

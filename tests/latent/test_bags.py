@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from rankhinge.latent import Bags, BagTransformer
-from rankhinge.latent.segments import segment_maxima
+from rankhinge.latent.segments import segment_best, segment_maxima
 
 
 def parts(sizes=(2, 1, 3), d=4, seed=0):
@@ -202,6 +202,21 @@ def test_segment_maxima(monkeypatch, threads):
     np.testing.assert_array_equal(value, np.maximum.reduceat(scores, start))
     for b in range(0, sizes.size, 997):
         assert place[b] == start[b] + np.argmax(scores[start[b] : stop[b]])
+
+
+def test_best_of_segments_on_many_threads():
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 40, size=30_000)
+    stop = np.cumsum(sizes)
+    start = stop - sizes
+    scores = rng.integers(0, 9, size=stop[-1]).astype(np.float64)
+    places, values = np.empty((sizes.size, 3), np.int64), np.empty((sizes.size, 3))
+    segment_best(scores, start, stop, places, values)
+    for b in range(0, sizes.size, 499):
+        order = start[b] + np.argsort(-scores[start[b] : stop[b]], kind="stable")[:3]
+        missing = 3 - order.size
+        assert places[b].tolist() == order.tolist() + [-1] * missing
+        assert values[b].tolist() == scores[order].tolist() + [-np.inf] * missing
 
 
 def test_segment_maxima_of_few_and_many():

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rankhinge.features import feature_map
+from rankhinge.features import BLOCK_ENTRIES, feature_map
 from rankhinge.latent.segments import segment_best
 
 __all__ = ["CandidateFeatures", "Counter", "Sweep"]
 
-# Rows are gathered and widened in blocks of about this many entries.
-_BLOCK_ENTRIES = 1 << 16
 # Scores that a sweep over all candidates holds at a time.
 _SWEEP_SCORES = 1 << 21
 
@@ -77,7 +75,7 @@ class CandidateFeatures:
         self._X, self._rows = X, rows
         self._constant, self._skip_zeros = constant, skip_zeros
         self._whole = feature_map(X) if rows is None else feature_map(X[rows]) if sparse.issparse(X) else None
-        self._step = max(1, _BLOCK_ENTRIES // max(1, self._n_own))
+        self._step = max(1, BLOCK_ENTRIES // max(1, self._n_own))
 
     def some(self, places: NDArray[np.int64] | None) -> CandidateFeatures:
         """The candidates at these places; None: all."""

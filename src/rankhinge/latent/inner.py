@@ -39,7 +39,7 @@ _FIRST_TOL = 0.1
 _MOST_SWEEPS = 50
 # A pass over a working set is cheap: what counts is products and memory, not passes. Narrow spans took a third of the
 # products of wide ones, two thirds of the time and a third of the memory.
-_NARROW = {"n_directions": 8, "n_parts": 0, "n_cuts": 2}
+NARROW = {"n_directions": 8, "n_parts": 0, "n_cuts": 2}
 
 
 class MakeObjective(Protocol):
@@ -356,7 +356,7 @@ class InnerSolver:
         seen = [self.problems[k].seen_among(places, going[int(k)][0]) for k in ks]
         objective = self.make(self.features.some(places), seen, [self.books[k] for k in ks])
         starts = [going[int(k)][1] for k in ks]
-        options: dict[str, Any] = dict(_NARROW) if self.options.solver == "bundle" else {}
+        options: dict[str, Any] = dict(NARROW) if self.options.solver == "bundle" else {}
         if any(start is not None for start in starts):
             d = objective.n_features
             options["start"] = np.stack([np.zeros(d) if s is None else s.w for s in starts], axis=1)

@@ -20,12 +20,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge import _threads
 from rankhinge.features import FeatureMap
 from rankhinge.latent.segments import segment_maxima
 from rankhinge.losses import RankingLoss
@@ -133,27 +131,16 @@ class LatentObjective(RankingObjective):
 
     def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """Inference for each problem, the free bags at their best candidates: J, Δ and, if asked for, u."""
-        m = scores.problems.size
-        value, loss = np.empty(m), np.empty(m)
-        u = np.zeros_like(scores.values) if coefficients else None
-
-        def work(c: int) -> None:
-            row = None if u is None else u[c]
-            value[c], loss[c] = self._evaluate_bags(int(scores.problems[c]), scores.values[c], row)
-
-        if m == 1:
-            work(0)
-        else:
-            _threads.run([partial(work, c) for c in range(m)])
-        return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
+        return self._for_each(self._evaluate_bags, scores, coefficients)
 
     def _evaluate_bags(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """J and Δ of problem k; writes u, which comes as zeros, if there is room for it."""
+        """J and Δ of problem k; writes u if there is room for it."""
         best, places = segment_maxima(scores, *self._seen[k])
         if u is None:
             return self.hinge(k, best, None)
         of_bags = np.empty_like(best)
         value, loss = self.hinge(k, best, of_bags)
+        u[:] = 0.0
         u[places] = of_bags
         return value, loss
 

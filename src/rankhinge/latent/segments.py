@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -30,10 +31,10 @@ def _maxima(scores, start, stop, first, last, value, place):
 
 
 @njit(cache=True, nogil=True)
-def _best(scores, start, stop, places, values):
-    """The largest of each segment, best first; of equal ones the first comes first."""
+def _best(scores, start, stop, first, last, places, values):
+    """The largest of the segments first … last - 1, best first; of equal ones the first comes first."""
     n_best = places.shape[1]
-    for b in range(start.size):
+    for b in range(first, last):
         places[b, :], values[b, :] = -1, -np.inf
         for c in range(start[b], stop[b]):
             score = scores[c]
@@ -62,7 +63,7 @@ def segment_best(
     places, values : ndarray of shape (n_bags, n_best)
         Where to write; -1 and -inf where a segment has fewer finite scores.
     """
-    _best(scores, start, stop, places, values)
+    _on_chunks(_best, scores, start, stop, places, values)
 
 
 def segment_maxima(
@@ -89,20 +90,25 @@ def segment_maxima(
     >>> value.tolist(), place.tolist()
     ([3.0, 0.5], [1, 3])
     """
+    value, place = np.empty(start.size), np.empty(start.size, np.int64)
+    _on_chunks(_maxima, scores, start, stop, value, place)
+    return value, place
+
+
+def _on_chunks(
+    kernel: Callable[..., None],
+    scores: NDArray[Any],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    *outputs: NDArray[Any],
+) -> None:
+    """Run a kernel over all segments, on the threads.
+
+    Chunks are cut by the number of candidates, not by that of threads: a bag of a million is a chunk of its own.
+    """
     n_bags = start.size
-    value, place = np.empty(n_bags), np.empty(n_bags, np.int64)
-    # Chunks by the number of candidates, not by that of threads: a bag of a million is a chunk of its own.
     passed = np.cumsum(stop - start)
     n_chunks = 1 + int(passed[-1]) // _CHUNK if n_bags else 0
     bounds = np.searchsorted(passed, np.arange(1, n_chunks) * _CHUNK)
     bounds = np.unique(np.concatenate([[0], bounds, [n_bags]]))
-
-    def task(first: int, last: int) -> Callable[[], None]:
-        return lambda: _maxima(scores, start, stop, first, last, value, place)
-
-    tasks = [task(int(first), int(last)) for first, last in pairwise(bounds)]
-    if len(tasks) == 1:
-        tasks[0]()
-    else:
-        _threads.run(tasks)
-    return value, place
+    _threads.run([partial(kernel, scores, start, stop, int(a), int(b), *outputs) for a, b in pairwise(bounds)])

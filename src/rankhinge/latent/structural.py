@@ -42,6 +42,7 @@ class StructuralObjective(LatentObjective):
         at_right_ranking = np.where(relevant, bags.fixed, at_highest)
         value = found.value + float(of_right_ranking @ scores[at_right_ranking])
         if u is not None:
+            u[:] = 0.0
             u[np.where(c >= 0, at_highest, at_lowest)] = c
             u[at_right_ranking] += of_right_ranking
         return value, found.loss
