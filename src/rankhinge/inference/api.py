@@ -187,7 +187,7 @@ def most_violating_rankings(
     bounds = check_offsets(offsets, scores.size)
     sizes = np.diff(bounds)
     batch = MostViolatingRankings(
-        np.zeros(sizes.size), np.zeros(sizes.size), np.zeros_like(scores), np.zeros(sizes.size, np.bool_)
+        np.zeros(sizes.size), np.zeros(sizes.size), np.empty_like(scores), np.zeros(sizes.size, np.bool_)
     )
     if loss.family == "zero-one":
         return _zero_one_lists(batch, scores, relevant, bounds)
@@ -217,6 +217,7 @@ def _infer_one(
         place = first_bad(scores[part])
         if place >= 0:
             raise ValueError(describe_bad_score(scores, part.start + place))
+        batch.coefficients[part] = 0
         return
     try:
         coefficients, outcome, _ = infer_long(scores[part], relevant[part], compiled)

@@ -12,6 +12,8 @@ for all losses, call them by address:
     by address costs nothing beside it.
 ``loss(counts_above, P, N, table)``
     Δ from the counts, without cancellation.
+
+One family is known to the kernels by name: the AP loss, whose f_j is concave where it matters (see `edges`).
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _LLVM = {
 
 
 class CompiledLoss(NamedTuple):
-    """Addresses of a loss's callbacks and the table they read, as the kernels take them."""
+    """Addresses of a loss's callbacks, whether it is the AP loss, and the table they read, as the kernels take them."""
 
     addresses: NDArray[np.int64]
     table: NDArray[np.float64]
@@ -65,11 +67,11 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
 
 @cache
 def _family(family: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
-    return _pack(_FAMILIES[family]())
+    return _pack(_FAMILIES[family](), is_ap=family == "ap")
 
 
-def _pack(callbacks: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
-    return callbacks, np.array([callback.address for callback in callbacks], dtype=np.int64)
+def _pack(callbacks: tuple[Any, ...], is_ap: bool = False) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    return callbacks, np.array([*(callback.address for callback in callbacks), is_ap], dtype=np.int64)
 
 
 def _ap_callbacks() -> tuple[Any, ...]:

@@ -74,10 +74,11 @@ def count(scores, relevant, grid, buckets, counts):
         if bad >= 0:
             return start + bad
         part_relevant, part_buckets = relevant[start : start + CHUNK], buckets[start : start + CHUNK]
+        # Two loops: the first is vectorised.
         for k in range(part.size):
-            bucket = np.uint32(grid.size) if part_relevant[k] else bucket_of(grid, np.float64(part[k]))
-            part_buckets[k] = bucket
-            counts[bucket] += 1
+            part_buckets[k] = np.uint32(grid.size) if part_relevant[k] else bucket_of(grid, np.float64(part[k]))
+        for k in range(part.size):
+            counts[part_buckets[k]] += 1
     return -1
 
 
@@ -90,22 +91,24 @@ def write(query, scores, buckets, offset, codes, following, values, index, centr
     """
     n_ranks = query.positives.size + 1
     unit = 2.0 / query.positives.size / query.n_negatives
+    left = np.empty((scores.size if scores.size < CHUNK else CHUNK) + 1, np.int32)
     for start in range(0, scores.size, CHUNK):
         part, part_buckets = scores[start : start + CHUNK], buckets[start : start + CHUNK]
         part_coefficients = coefficients[start : start + CHUNK]
-        total = 0.0
+        total, n_left = 0.0, 0
         for k in range(part.size):
             code = codes[part_buckets[k]]
-            score = np.float64(part[k])
-            if code >= 0:
-                u = unit * (n_ranks - code)
-                part_coefficients[k] = u
-                total += u * (score - centre)
-            else:
-                group = np.uint32(-1 - code)
-                place = following[group]
-                following[group] = place + 1
-                values[place], index[place] = score, offset + start + k
+            # No branch: which samples are settled cannot be guessed.
+            u = unit * (n_ranks - code if code >= 0 else 0)
+            part_coefficients[k] = u
+            total += u * (np.float64(part[k]) - centre)
+            left[n_left] = k
+            n_left += code < 0
+        for k in left[:n_left]:
+            group = np.uint32(-1 - codes[part_buckets[k]])
+            place = following[group]
+            following[group] = place + 1
+            values[place], index[place] = part[k], offset + start + k
         sums[start // CHUNK] = total
 
 

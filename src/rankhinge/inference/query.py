@@ -7,7 +7,7 @@ from collections import namedtuple
 from rankhinge.inference.callbacks import call_best_rank, call_half_scale
 from rankhinge.inference.jit import inner, kernel
 
-Query = namedtuple("Query", "positives n_negatives half_scale addresses table positives_at table_at best_rank_at")
+Query = namedtuple("Query", "positives n_negatives half_scale addresses table positives_at table_at best_rank_at is_ap")
 Query.__doc__ = """A list: its positives' scores (descending), its number of negatives, its loss's callbacks and table.
 
 The addresses are kept as plain numbers: asking an array for its address counts a reference, which costs more
@@ -28,6 +28,7 @@ def make_query(addresses, table, positives, n_negatives):
         positives.ctypes.data,
         table.ctypes.data,
         addresses[1],
+        addresses[3] != 0,
     )
 
 

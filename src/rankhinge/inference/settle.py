@@ -17,27 +17,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankhinge.inference.buckets import bucket_of, lower_edge, make_grid
+from rankhinge.inference.buckets import bucket_of, make_grid
+from rankhinge.inference.edges import HIGH, J0, LOW, START, STOP, n_buckets, settle_buckets
 from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import insertion_sort, median_of_three, partition
 from rankhinge.inference.query import add, best_rank
 
-START, STOP, J0, LOW, HIGH = 0, 1, 2, 3, 4
 _SORTED = 24
 BUCKETED = 192
-_MOST_BUCKETS = 1 << 17
-
-
-@inner
-def n_buckets(size, n_open):
-    """How many buckets for `size` negatives with `n_open` ranks to tell apart.
-
-    Each of the n_open thresholds leaves its bucket unsettled: 64 times as many buckets leave a 64th. More than
-    there are negatives would not help.
-    """
-    wanted = 64 * n_open + 64
-    wanted = wanted if wanted < size else size
-    return wanted if wanted < _MOST_BUCKETS else _MOST_BUCKETS
 
 
 @kernel
@@ -106,58 +93,6 @@ def write_sorted(query, values, index, ranks, start, stop, centre, coefficients,
             coefficients[index[place]] = u
         k = end
     return total + error
-
-
-@kernel
-def settle_buckets(query, grid, counts, j0, low, high, rank_counts):
-    """Find the rank of each bucket that has one, and a group for each that has not; `counts` becomes the result.
-
-    Edge b, between buckets b - 1 and b, has the best rank of the first negative below it, had that the edge's score:
-    the ranks in buckets a … b - 1 lie between those of edges b and a. Divide and conquer over the edges; stretches that
-    are empty or lie between equal ranks are never looked into.
-
-    ``counts[b]`` becomes the rank of all in the bucket, or ``-1 - g`` where g numbers the unsettled groups. These are
-    returned as rows (start, stop, j0, low, high) with consecutive places from 0, with the steps evaluated.
-    ``counts[grid.size]`` becomes the last rank, whose coefficient is 0.
-    """
-    # All in one array: fresh memory costs more than what is done with it here.
-    at_least = counts
-    at_least[grid.size] = 0
-    for b in range(grid.size - 1, -1, -1):
-        at_least[b] += at_least[b + 1]
-    # Each unsettled bucket takes at least one of the high - low changes of rank.
-    groups = np.empty((grid.size if grid.size < high - low else high - low, 5), np.int64)
-    n_steps = place = g = 0
-    parts = np.empty((64, 2), np.int64)
-    n_parts = 0
-    # The stretch at hand is a … b - 1, with ranks first … last; those above it wait.
-    a, b, first, last = 0, grid.size, low, high
-    while True:
-        n_inside = at_least[a] - at_least[b]
-        if n_inside > 0 and first < last and b - a > 1:
-            middle = (a + b) >> 1
-            rank = best_rank(query, j0 + 1 + at_least[middle], lower_edge(grid, middle), first, last)
-            n_steps += last - first
-            parts[n_parts, 0], parts[n_parts, 1] = b, first
-            n_parts += 1
-            b, first = middle, rank
-            continue
-        if n_inside > 0 and first < last:
-            groups[g, START], groups[g, STOP], groups[g, J0] = place, place + n_inside, j0 + at_least[b]
-            groups[g, LOW], groups[g, HIGH] = first, last
-            place += n_inside
-            g += 1
-            counts[a] = -g
-        else:
-            rank_counts[first] += n_inside
-            for bucket in range(a, b):
-                counts[bucket] = first
-        if n_parts == 0:
-            break
-        n_parts -= 1
-        a, b, first, last = b, parts[n_parts, 0], parts[n_parts, 1], first
-    counts[grid.size] = query.positives.size + 1
-    return groups[:g], n_steps
 
 
 @kernel

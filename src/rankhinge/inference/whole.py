@@ -11,12 +11,13 @@ import math
 import numpy as np
 
 from rankhinge.inference.buckets import make_grid
+from rankhinge.inference.edges import START, STOP, n_buckets, settle_buckets
 from rankhinge.inference.finish import finish
 from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query
-from rankhinge.inference.settle import BUCKETED, START, STOP, n_buckets, one_group, settle, settle_buckets
+from rankhinge.inference.settle import BUCKETED, one_group, settle
 
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
 _MOST_CUTS = 5
@@ -167,8 +168,8 @@ def infer_lists(
 ):
     """`infer` for the lists ``first … last - 1`` that are shorter than `longest`.
 
-    Writes `values`, `losses`, `usable` of those lists and `coefficients` of their samples (which must be 0 before);
-    returns the first place with a bad score, or -1.
+    Writes `values`, `losses`, `usable` of those lists and `coefficients` of their samples; returns the first place with
+    a bad score, or -1.
     """
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
@@ -179,5 +180,7 @@ def infer_lists(
         )
         if status == BAD_SCORE:
             return start + place
+        if status != SETTLED:
+            coefficients[start:stop] = 0.0
         values[q], losses[q], usable[q] = value, loss, status == SETTLED
     return -1
