@@ -1,4 +1,4 @@
-"""The logistic start is scikit-learn's logistic regression."""
+"""The logistic start is scikit-learn's logistic regression, with an intercept for each list."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective, one_list
 from rankhinge.svm.logistic import fit_logistic
+from rankhinge.svm.ranker import ranking_lists
 
 from .helpers import binary, multilabel
 
@@ -55,3 +56,22 @@ def test_separable_classes_have_an_optimum_all_the_same():
     coef, _ = fit_logistic(objective_of(X, [X[:, 0] > 0.1]), np.array([10.0]))
     expected = LogisticRegression(C=10.0, tol=1e-10).fit(X, X[:, 0] > 0.1).coef_[0]
     np.testing.assert_allclose(coef[:, 0], expected, rtol=0.01)
+
+
+def test_each_list_has_an_intercept_of_its_own():
+    """As scikit-learn's with a column for each list, so large that its coefficient costs nothing."""
+    X, y = binary(n=240)
+    rng = np.random.default_rng(0)
+    qid = rng.integers(0, 4, 240)
+    # Lists of very different base rates, one of them with relevant samples only: it says nothing about the ranking.
+    X = X + 3.0 * qid[:, None]
+    y = np.where(qid == 3, 1, (y == 1) & (rng.random(240) < (0.2 + 0.4 * qid)))
+    loss = get_loss("ap")
+    lists = ranking_lists(y, qid, loss, "exponential", None, None)
+    coef, _ = fit_logistic(RankingObjective(feature_map(X), [lists], loss), np.array([0.3]))
+    kept = qid < 3
+    columns = 1e4 * (qid[kept, None] == np.arange(3))
+    wide = np.hstack([X[kept], columns])
+    judge = LogisticRegression(C=0.3, fit_intercept=False, solver="newton-cholesky", tol=1e-10).fit(wide, y[kept])
+    expected = judge.coef_[0, : X.shape[1]]
+    np.testing.assert_allclose(coef[:, 0], expected, rtol=0.02, atol=0.02 * np.abs(expected).max())

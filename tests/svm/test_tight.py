@@ -141,7 +141,7 @@ def test_lists_with_grades():
         [X[qid == q] @ model.init_coef_ - (X[qid == q] @ model.init_coef_).mean() for q in set(qid)]
     )
     assert within.std() == pytest.approx(3.0)
-    assert SVMRanker(bound="tight", init="logistic").fit(X, y, qid=qid).gap_ <= 1e-3
+    assert SVMRanker(bound="tight", init="convex").fit(X, y, qid=qid).gap_ <= 1e-3
 
 
 def test_the_same_model_again():

@@ -243,7 +243,7 @@ class SVMRankerCV(_Search, SVMRanker):
     cv : int, default 5
         Folds; each query is in one test part. Queries are shuffled with `random_state`.
     bound, scales, init, init_Cs
-        As for `RankSVCCV`, but the start is the convex bound by default.
+        As for `RankSVCCV`.
     gains, level_weights, solver, tol, max_iter, random_state, verbose
         As for `SVMRanker`; the paths use the bundle solver.
 
@@ -274,7 +274,7 @@ class SVMRankerCV(_Search, SVMRanker):
         level_weights: str | ArrayLike | None = None,
         bound: str = "convex",
         scales: int | ArrayLike = 3,
-        init: str | ArrayLike = "convex",
+        init: str | ArrayLike = "logistic",
         init_Cs: int | ArrayLike | None = None,
         solver: str = "bundle",
         tol: float = 1e-3,

@@ -1,11 +1,13 @@
 r"""Logistic regression through the same handles, as a start for the tight bound.
 
-.. math:: \min_w \tfrac12 \|w\|^2 + C \min_b \sum_i \log\bigl(1 + e^{-y_i (x_i \cdot w + b)}\bigr), \qquad y_i = \pm 1
+.. math:: \min_w \tfrac12 \|w\|^2 + C \sum_q \min_{b_q} \sum_i \log\bigl(1 + e^{-y_{qi} (x_{qi} \cdot w + b_q)}\bigr),
+    \qquad y_{qi} = \pm 1
 
-The intercept is eliminated: for given scores the best b is found by Newton's method, and by the envelope theorem the
-gradient in the scores is that at the best b. So the loss is a convex function of the scores, like every other here, and
-K problems share each pass over X, whatever X is made of. The objective is that of scikit-learn's
-`LogisticRegression`.
+Each list has an intercept of its own: how many of its samples are relevant says nothing about how to rank them. With
+one list this is the objective of scikit-learn's `LogisticRegression`. The intercepts are eliminated: for given scores
+the best b is found by Newton's method, and by the envelope theorem the gradient in the scores is that at the best b. So
+the loss is a convex function of the scores, like every other here, and K problems share each pass over X, whatever X is
+made of.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from rankhinge.solvers import Descent
 
 __all__ = ["fit_logistic"]
 
-_NEWTON_STEPS = 50
+_NEWTON_STEPS, _INTERCEPT_TOLERANCE = 50, 1e-10
 _TOLERANCE = 1e-5
 _ITERATIONS = 200
 
@@ -70,13 +72,36 @@ def _profile(scores, relevant, intercept, tolerance, u):
     return total, intercept
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _profiles(scores, relevant, offsets, weights, intercepts, u):
+    """The sum over lists of weight times loss, each at its best intercept; adds to the gradient in the scores.
+
+    A list of one class loses nothing: its intercept goes to infinity.
+    """
+    total = 0.0
+    gradient = np.empty(scores.size)
+    for q in range(offsets.size - 1):
+        part, mine = scores[offsets[q] : offsets[q + 1]], relevant[offsets[q] : offsets[q + 1]]
+        n_relevant = mine.sum()
+        if n_relevant == 0 or n_relevant == mine.size:
+            continue
+        loss, intercepts[q] = _profile(part, mine, intercepts[q], _INTERCEPT_TOLERANCE, gradient)
+        total += weights[q] * loss
+        for i in range(part.size):
+            u[offsets[q] + i] += weights[q] * gradient[i]
+    return total
+
+
 class _LogisticLoss:
-    """The logistic loss of each problem's samples as a function of the scores; levels of graded labels are averaged."""
+    """The logistic loss of each problem's samples as a function of the scores.
+
+    Lists and levels of graded labels have the weights that they have in the objective, times the number of lists.
+    """
 
     def __init__(self, problems: list[Lists]) -> None:
         self.problems = problems
         # Where Newton's method begins: near the intercept of the last call, which was made with similar scores.
-        self._intercepts = [np.zeros(len(lists.levels)) for lists in problems]
+        self._intercepts = [np.zeros((len(lists.levels), lists.offsets.size - 1)) for lists in problems]
 
     def evaluate(self, scores: Scores) -> Evaluation:
         values, u = np.zeros(scores.problems.size), np.zeros_like(scores.values)
@@ -91,12 +116,9 @@ class _LogisticLoss:
         lists, intercepts = self.problems[problem], self._intercepts[problem]
         inside = scores if lists.index is None else scores[lists.index]
         total, gradient = 0.0, np.zeros_like(inside)
-        part = np.empty_like(inside)
-        for place, level in enumerate(lists.levels):
-            weight = float(level.weights.sum())
-            loss, intercepts[place] = _profile(inside, level.relevant, intercepts[place], 1e-10, part)
-            total += weight * loss
-            gradient += weight * part
+        for level, own in zip(lists.levels, intercepts, strict=True):
+            weights = own.size * level.weights
+            total += _profiles(inside, level.relevant, lists.offsets, weights, own, gradient)
         if lists.index is None:
             u[:] = gradient
         else:

@@ -143,11 +143,11 @@ class SVMRanker(LinearRankingMachine):
     scale : float or "auto", default "auto"
         Tight bound: standard deviation of the start's scores within the lists. ``"auto"``: the mean number of
         negatives over 30.
-    init : {"convex", "logistic"} or array of shape (d,), default "convex"
+    init : {"logistic", "convex"} or array of shape (d,), default "logistic"
         Tight bound: the start. The logistic regression tells the samples at or above each threshold from the others,
-        all lists together.
+        with an intercept for each list.
     init_C : float or "auto", default "auto"
-        C of the start. ``"auto"``: 100 for the convex bound, 1 for the logistic regression.
+        C of the start. ``"auto"``: 1 for the logistic regression, 100 for the convex bound.
     solver, tol, max_iter, warm_start, random_state, verbose
         As for `RankSVC`.
 
@@ -189,7 +189,7 @@ class SVMRanker(LinearRankingMachine):
         level_weights: str | ArrayLike | None = None,
         bound: str = "convex",
         scale: float | str = "auto",
-        init: str | ArrayLike = "convex",
+        init: str | ArrayLike = "logistic",
         init_C: float | str = "auto",
         solver: str = "bundle",
         tol: float = 1e-3,
