@@ -189,6 +189,8 @@ This page is made by `make bench ONLY=accuracy`. All figures are percent, on tes
 - **The convex bound** has one minimum, a certificate of global optimality, and needs no start. It does well where the
   classes can nearly be separated. Where they overlap it stays near its trivial value, and a tuned logistic
   regression ranks better.
+- **Lists with graded labels, a few hundred queries**: `SVMRankerCV(bound="tight")` is on a par with boosted rankers.
+  With many more queries trees will win, as elsewhere.
 - **Enough data for a non-linear model**: boosted trees win wherever the classes are not linear in the features; the
   column LightGBM shows by how much. The losses for PyTorch bring the same bounds to non-linear models.
 
@@ -224,14 +226,20 @@ path was followed to a gap of 1e-2 only).
 
 While the search was designed, on one to five outer folds with the best setting *chosen on the test data*, the tight
 bound gained 0.3 points on CIFAR10_0, 0.2 on w8a, 0.6 on hiv_molecules and nothing on a9a over a logistic regression
-with the best C: there is hardly more to be had by moving a linear model from there. Ideas that did not help on
+with the best C: there is hardly more to be had by moving a linear model from there. On celeba, where there are
+thousands of samples for each feature, a logistic regression ranks two thirds of the training part with 41.0, and no
+scale and no C from any of eighteen led above 41.6: that is about what a linear model can do. Ideas that did not help on
 CIFAR10_0: averaging the coefficients of ten fits to halves of the data; scales from 30 to 10 000. Other linear models
 as starts (class-balanced regressions and machines, ridge regression, the convex AP, NDCG and AUC bounds) rank worse
 than the logistic regression there and on hiv_molecules. The default grids of the search were laid out after these
 test scores had been seen; they depend on nothing but the number of negatives. How the search chooses along a path (one
 standard error) and how far it descends were set later, on problems outside this table: classes of Fashion-MNIST
 against the rest, and synthetic clusters. A start halfway between the logistic regression and the convex solution
-was no better there.
+was no better there; nor was a logistic regression with features scaled by the square root of their t statistics
+(+0.0 on 32 problems), or along their principal components (−0.2). That the start has an intercept for each list was
+decided on nine learning-to-rank problems outside the table (six synthetic, three of Fashion-MNIST): NDCG@10 69.1,
+against 68.6 with one intercept for all lists and 68.4 from the convex solution. Test scores of the last two on mq2008,
+equal within their errors, had been seen by then.
 
 {facts}
 """

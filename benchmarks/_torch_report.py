@@ -160,11 +160,6 @@ took more than {seconds} s is reported as such. Peak memory is that of the trial
 rounded to pages, and includes what a library loads late."""
 
 _IN_THE_WAY = """\
-- *FastAP over a batch of 4k.* Both compare all pairs, which takes little of the time. For each of the n lists FastAP
-  fills a histogram of ten bins, in time proportional to its length; ours finds an exact maximum, in about a quarter
-  of the time in which the list could be sorted. The ratio grows with n, and FastAP's memory ends it at 16k. Tried:
-  chunks of other sizes (smaller ones lose), scaling the queries instead of the similarities (a twentieth gained), a
-  shorter way for the last step of the search (nothing).
 - *ApproxNDCG, relevant × all.* This is not the formula as published but a cheaper one of the same value, for which
   only the ranks of the relevant samples are computed. At n = 4k some 60 µs of our time are inference; the rest is
   what PyTorch and Python charge for a function of one's own, its backward pass and a dozen small operators. An

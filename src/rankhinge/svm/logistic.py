@@ -26,29 +26,38 @@ from rankhinge.solvers import Descent
 __all__ = ["fit_logistic"]
 
 _NEWTON_STEPS, _INTERCEPT_TOLERANCE = 50, 1e-10
+_NEAR = 30.0
+_LARGE_PRODUCT = 1e100
 _TOLERANCE = 1e-5
 _ITERATIONS = 200
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _derivatives(scores, relevant, intercept):
-    """First and second derivative of the loss in the intercept."""
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def _derivatives(odds, factor):
+    """Sum of the probabilities ``1 / (1 + odds · factor)``, and its derivative in the intercept."""
     first, second = 0.0, 0.0
-    for i in range(scores.size):
-        share = 1.0 / (1.0 + np.exp(-(scores[i] + intercept)))
-        first += share - relevant[i]
+    for i in range(odds.size):
+        share = 1.0 / (1.0 + odds[i] * factor)
+        first += share
         second += share * (1.0 - share)
     return first, second
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _profile(scores, relevant, intercept, tolerance, u):
-    """The loss at the best intercept, and that intercept; writes the gradient in the scores."""
-    # The first derivative ascends in b: a bracket keeps Newton's steps from running away where it is flat.
+def _best_intercept(scores, n_relevant, intercept, odds):
+    """The intercept at which the probabilities add up to the number of relevant samples; `odds` is as with that one."""
+    # The sum ascends in b: a bracket keeps Newton's steps from running away where it is flat.
     low, high = -np.inf, np.inf
+    centre = np.inf
     for _ in range(_NEWTON_STEPS):
-        first, second = _derivatives(scores, relevant, intercept)
-        if abs(first) <= tolerance * scores.size:
+        if not abs(intercept - centre) < _NEAR:
+            # One exponential a sample serves many intercepts, as long as none of them overflows.
+            centre = intercept
+            for i in range(scores.size):
+                odds[i] = np.exp(-(scores[i] + centre))
+        first, second = _derivatives(odds, np.exp(centre - intercept))
+        first -= n_relevant
+        if abs(first) <= _INTERCEPT_TOLERANCE * scores.size:
             break
         if first > 0:
             high = intercept
@@ -63,13 +72,27 @@ def _profile(scores, relevant, intercept, tolerance, u):
             else:
                 ahead = 0.5 * (low + high)
         intercept = ahead
-    total = 0.0
+    factor = np.exp(centre - intercept)
     for i in range(scores.size):
-        margin = scores[i] + intercept
-        signed = margin if relevant[i] else -margin
-        total += np.log1p(np.exp(-abs(signed))) + max(0.0, -signed)
-        u[i] = 1.0 / (1.0 + np.exp(-margin)) - relevant[i]
-    return total, intercept
+        odds[i] *= factor
+    return intercept
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _profile(scores, relevant, n_relevant, intercept, u):
+    """The loss at the best intercept, and that intercept; writes the gradient in the scores."""
+    intercept = _best_intercept(scores, n_relevant, intercept, u)
+    total, product = 0.0, 1.0
+    for i in range(scores.size):
+        odds, margin = u[i], scores[i] + intercept
+        # log(1 + exp(-m)) = max(0, -m) + log(1 + exp(-|m|)), and few logarithms of products instead of many.
+        total += max(0.0, -margin if relevant[i] else margin)
+        product *= 1.0 + min(odds, 1.0 / odds)
+        if product > _LARGE_PRODUCT:
+            total += np.log(product)
+            product = 1.0
+        u[i] = 1.0 / (1.0 + odds) - relevant[i]
+    return total + np.log(product), intercept
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -85,7 +108,7 @@ def _profiles(scores, relevant, offsets, weights, intercepts, u):
         n_relevant = mine.sum()
         if n_relevant == 0 or n_relevant == mine.size:
             continue
-        loss, intercepts[q] = _profile(part, mine, intercepts[q], _INTERCEPT_TOLERANCE, gradient)
+        loss, intercepts[q] = _profile(part, mine, n_relevant, intercepts[q], gradient[: part.size])
         total += weights[q] * loss
         for i in range(part.size):
             u[offsets[q] + i] += weights[q] * gradient[i]

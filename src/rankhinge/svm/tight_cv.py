@@ -33,6 +33,8 @@ _TIGHTNESS = (-2.0, -1.0)
 _PULLS = (-2.0, 2.0)
 # A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
 _DECLINE = 0.02
+# How many values of C beyond the best of the middle scale the other scales are followed.
+_BEYOND = 1
 
 
 class Fold(NamedTuple):
@@ -114,14 +116,15 @@ def choose_tight(
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
     middle, everywhere = n_scales // 2, np.arange(K)
     for a in range(_N_STARTS):
-        _score_paths(folds, starts, grid, tried[:, a], np.full(K, a), middle, scores)
-    first = np.array([_choose(init_scores[k], scores[k], tried[k], grid, k) for k in range(K)])
-    better = np.argmax(tried == first[:, 3:].astype(np.int64), axis=1)
+        _score_paths(folds, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, scores)
+    chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
+    better = np.array([point.start for point in chosen])
+    # C is measured in the square of the scale: the best of one scale is not far from that of another.
+    length = min(n_Cs, max(point.top for point in chosen) + _BEYOND)
     for place in set(range(n_scales)) - {middle}:
-        _score_paths(folds, starts, grid, tried[everywhere, better], better, place, scores)
-    chosen = [_choose(init_scores[k], scores[k], tried[k], grid, k) for k in range(K)]
-    C, scale, init_C, _ = (np.array(column) for column in zip(*chosen, strict=True))
-    return TightChoice(Tuning(C, scale, init_C), init_scores, scores)
+        _score_paths(folds, starts, grid, tried[everywhere, better], better, place, length, scores)
+    chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
+    return TightChoice(_tuning(chosen, tried, grid), init_scores, scores)
 
 
 def _score_paths(
@@ -131,9 +134,13 @@ def _score_paths(
     which: NDArray[np.int64],
     slots: NDArray[np.int64],
     scale: int,
+    length: int,
     scores: NDArray[np.float64],
 ) -> None:
-    """Fill in the scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``."""
+    """Fill in the scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
+
+    Beyond the first `length` values of C the path is not followed.
+    """
     for place in range(scores.shape[-1]):
         fold = folds(place)
         if fold is None:
@@ -141,7 +148,7 @@ def _score_paths(
         mine = fold.problems
         coef = np.stack([starts[place][which[k]][:, c] for c, k in enumerate(mine)], axis=1)
         centre = rescaled(fold.objective, coef, grid.scales[mine, scale])
-        path = _tight_path(fold.objective, centre, grid.Cs[mine, scale])
+        path = _tight_path(fold.objective, centre, grid.Cs[mine, scale, :length])
         scores[mine, slots[mine], scale, :, place] = _along(path, fold.quality, grid.Cs.shape[2])[1]
 
 
@@ -205,45 +212,58 @@ def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return smooth
 
 
-def _best(scores: NDArray[np.float64]) -> tuple[int, float]:
-    """Which point of a path (length, n_folds) to take, and the mean score of the best one.
+class _Point(NamedTuple):
+    """A point of the grid: which start, which scale, and how far along the path over C, from 0, the start itself.
 
-    That is the earliest, most regularised one that is not noticeably worse than the best: by no more than the
+    `top` is where on that path the best score was, without regard to noise, and `score` is that score.
+    """
+
+    start: int
+    scale: int
+    place: int
+    top: int
+    score: float
+
+
+def _best(scores: NDArray[np.float64]) -> tuple[int, int, float]:
+    """Which point of a path (length, n_folds) to take, which one is the best, and the mean score of that.
+
+    Taken is the earliest, most regularised one that is not noticeably worse than the best: by no more than the
     standard error of the difference, which is taken fold by fold (the one-standard-error rule of Breiman et al. 1984).
     """
     counted = _smooth(_counted(scores))
     n_folds = counted.shape[1]
     if n_folds == 0:
-        return 0, -np.inf
+        return 0, 0, -np.inf
     means = counted.mean(axis=1)
     top = int(np.argmax(means))
     lost = counted[top] - counted
     error = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(means.size)
-    return int(np.argmax(lost.mean(axis=1) <= error)), float(means[top])
+    return int(np.argmax(lost.mean(axis=1) <= error)), top, float(means[top])
 
 
-def _choose(
-    init_scores: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    tried: NDArray[np.int64],
-    grid: TightGrid,
-    problem: int,
-) -> tuple[float, float, float, float]:
-    """C, scale, C of the start, and which start, of one problem, from the paths that have scores.
+def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried: NDArray[np.int64]) -> _Point:
+    """The point for one problem, from the paths that have scores.
 
     Along each path the start itself counts as the point before the first: pulled hardest.
     """
-    # No fold could be scored: the caller says so.
-    best, chosen = -np.inf, (1.0, 1.0, 1.0, float(tried[0]))
+    # If no fold could be scored, the caller says so.
+    best = _Point(0, 0, 0, 0, -np.inf)
     for a, start in enumerate(tried):
         for b in range(scores.shape[1]):
             if np.isnan(scores[a, b]).all():
                 continue
-            place, score = _best(np.concatenate([init_scores[start][None, :], scores[a, b]]))
-            if score > best:
-                C = float(grid.Cs[problem, b, max(place - 1, 0)])
-                # The start itself: the least C of the path, ten times smaller.
-                C = C if place > 0 else 0.1 * C
-                best = score
-                chosen = (C, float(grid.scales[problem, b]), float(grid.init_Cs[start]), float(start))
-    return chosen
+            place, top, score = _best(np.concatenate([init_scores[start][None, :], scores[a, b]]))
+            if score > best.score:
+                best = _Point(a, b, place, top, score)
+    return best
+
+
+def _tuning(chosen: list[_Point], tried: NDArray[np.int64], grid: TightGrid) -> Tuning:
+    """What the points stand for; the start itself is the least C of the path, ten times smaller."""
+    C = [
+        grid.Cs[k, p.scale, p.place - 1] if p.place > 0 else 0.1 * grid.Cs[k, p.scale, 0] for k, p in enumerate(chosen)
+    ]
+    scale = [grid.scales[k, p.scale] for k, p in enumerate(chosen)]
+    init_C = [grid.init_Cs[tried[k, p.start]] for k, p in enumerate(chosen)]
+    return Tuning(*(np.array(values) for values in (C, scale, init_C)))

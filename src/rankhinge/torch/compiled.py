@@ -17,7 +17,7 @@ from rankhinge.losses import CustomLoss, RankingLoss
 from rankhinge.torch import direct_kernels as kernels
 from rankhinge.torch.on_device import BadScore, Found
 
-__all__ = ["infer", "infer_direct"]
+__all__ = ["infer", "infer_direct", "infer_one"]
 
 _FAMILIES = {
     "ap": kernels.AP,
@@ -29,14 +29,15 @@ _FAMILIES = {
 _parts: WeakKeyDictionary[RankingLoss, Any] = WeakKeyDictionary()
 
 
+def infer_one(scores: Tensor, relevant: Tensor, loss: RankingLoss) -> tuple[float, Tensor]:
+    """J and u of one list; a `ValueError` if it is not usable."""
+    found = most_violating_ranking(scores.numpy(), relevant.numpy(), loss)
+    return found.value, torch.from_numpy(found.coefficients)
+
+
 def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
     """J, u and usability of each list."""
     s, r = scores.numpy(), relevant.numpy()
-    if offsets.shape[0] == 2 and 0 < np.count_nonzero(r) < r.size:
-        # For one list the machinery for many takes longer than inference itself, if the list is short.
-        one = most_violating_ranking(s, r, loss)
-        value = torch.tensor([one.value], dtype=torch.float64)
-        return Found(value, torch.from_numpy(one.coefficients), torch.ones(1, dtype=torch.bool))
     found = most_violating_rankings(s, r, offsets.numpy(), loss)
     return Found(*map(torch.from_numpy, (found.values, found.coefficients, found.usable)))
 

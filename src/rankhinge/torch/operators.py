@@ -46,6 +46,10 @@ def _compute(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The reduced value, its gradient, and, where the backward pass needs it, the list of each sample."""
     chosen = settings_of(settings)
+    if scores.ndim == 1 and mask is None and groups is None:
+        found = _of_one_list(scores, relevance, chosen)
+        if found is not None:
+            return found
     lists = make_lists(scores, mask, groups, dim)
     values, u, usable = evaluate(scores, relevance, lists, chosen)
     dtype = value_dtype(scores.dtype)
@@ -57,6 +61,24 @@ def _compute(
         share = 1.0 / usable.sum().clamp(min=1).to(values.dtype)
         value, u = value * share, u * share.to(dtype)
     return value.to(dtype), lists.scatter(u), scores.new_empty(0, dtype=torch.int64)
+
+
+def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple[Tensor, Tensor, Tensor] | None:
+    """What `_compute` returns for a plain list on the CPU, with nothing in between; None where there is more to it.
+
+    The tensors that many lists need take longer than inference on a few thousand scores.
+    """
+    is_on_cpu = scores.device.type == relevance.device.type == "cpu" and settings.backend != "torch"
+    is_binary = relevance.dtype == torch.bool and settings.level_weights is None
+    if not (is_on_cpu and is_binary) or settings.epsilon != 0:
+        return None
+    dtype = value_dtype(scores.dtype)
+    try:
+        value, u = compiled.infer_one(scores.detach().to(dtype), relevance, loss_of(settings))
+    except ValueError:
+        # One class only, or a bad score: the general way knows what to do, or to say.
+        return None
+    return torch.tensor(value, dtype=dtype), u, torch.empty(0, dtype=torch.int64)
 
 
 def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings) -> Found:
