@@ -55,12 +55,44 @@ def settle_buckets(query, grid, counts, j0, low, high, rank_counts):
     at_least[grid.size] = 0
     # Each unsettled bucket takes at least one of the high - low changes of rank.
     groups = np.empty((grid.size if grid.size < high - low else high - low, 5), np.int64)
-    bucket, rank, n_groups, n_steps = 0, high, 0, 0
+    a, last, n_groups, n_steps = 0, high, 0, 0
     if query.is_ap and grid.size <= _WALKED * (high - low):
-        bucket, rank, n_groups, n_steps = _walk(query, grid, counts, j0, low, high, rank_counts, groups)
-    n_groups, steps = _bisect(query, grid, counts, j0, bucket, low, rank, rank_counts, groups, n_groups)
+        a, last, n_groups, n_steps = _walk(query, grid, counts, j0, low, high, rank_counts, groups)
+    n_parts, parts = 0, np.empty((64, 2), np.int64)
+    # The stretch at hand is a … b - 1, with ranks first … last; those above it wait.
+    b, first = grid.size, low
+    while True:
+        n_inside = at_least[a] - at_least[b]
+        if n_inside > 0 and first < last and b - a > 1:
+            middle = (a + b) >> 1
+            rank = best_rank(query, j0 + 1 + at_least[middle], lower_edge(grid, middle), first, last)
+            n_steps += last - first
+            parts[n_parts, 0], parts[n_parts, 1] = b, first
+            n_parts += 1
+            b, first = middle, rank
+            continue
+        if n_inside > 0 and first < last:
+            n_groups = _add_group(groups, n_groups, n_inside, j0 + at_least[b], first, last)
+            counts[a] = -n_groups
+        else:
+            rank_counts[first] += n_inside
+            for settled in range(a, b):
+                counts[settled] = first
+        if n_parts == 0:
+            break
+        n_parts -= 1
+        a, b, first, last = b, parts[n_parts, 0], parts[n_parts, 1], first
     counts[grid.size] = query.positives.size + 1
-    return groups[:n_groups], n_steps + steps
+    return groups[:n_groups], n_steps
+
+
+@inner
+def _add_group(groups, n_groups, size, j0, low, high):
+    """Note a bucket that is not settled; returns the number of groups."""
+    place = groups[n_groups - 1, STOP] if n_groups > 0 else 0
+    groups[n_groups, START], groups[n_groups, STOP], groups[n_groups, J0] = place, place + size, j0
+    groups[n_groups, LOW], groups[n_groups, HIGH] = low, high
+    return n_groups + 1
 
 
 @inner
@@ -70,7 +102,7 @@ def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
     Returns the bucket it has come to, the rank at that one's lower edge, the number of groups and of steps.
     """
     at_least = counts
-    bucket, rank, n_groups, n_steps, last = 0, high, 0, 0, grid.size - 1
+    bucket, rank, n_groups, n_steps, last = 0, high, np.int64(0), 0, grid.size - 1
     n_here = at_least[0]
     while rank > low:
         # Up to where the step from rank - 1 to rank is none to be taken any more, all buckets have this rank.
@@ -97,48 +129,8 @@ def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
                 break
             lower -= 1
         n_steps += rank - lower
-        n_groups = _add_group(groups, n_groups, counts, bucket, n_here - n_above, j0 + n_above, lower, rank)
+        if n_here > n_above:
+            n_groups = _add_group(groups, n_groups, n_here - n_above, j0 + n_above, lower, rank)
+            counts[bucket] = -n_groups
         bucket, rank, n_here = bucket + 1, lower, n_above
     return bucket, rank, n_groups, n_steps
-
-
-@inner
-def _add_group(groups, n_groups, counts, bucket, size, j0, low, high):
-    """Note that a bucket is not settled, if there is something in it; returns the number of groups."""
-    if size == 0:
-        return n_groups
-    place = groups[n_groups - 1, STOP] if n_groups > 0 else 0
-    group = groups[n_groups]
-    group[START], group[STOP], group[J0], group[LOW], group[HIGH] = place, place + size, j0, low, high
-    counts[bucket] = -1 - n_groups
-    return n_groups + 1
-
-
-@inner
-def _bisect(query, grid, counts, j0, bucket, low, high, rank_counts, groups, n_groups):
-    """Settle buckets from the given one on, the ranks being low … high; returns the number of groups and of steps."""
-    at_least = counts
-    n_steps = n_parts = 0
-    parts = np.empty((64, 2), np.int64)
-    # The stretch at hand is a … b - 1, with ranks first … last; those above it wait.
-    a, b, first, last = bucket, grid.size, low, high
-    while True:
-        n_inside = at_least[a] - at_least[b]
-        if n_inside > 0 and first < last and b - a > 1:
-            middle = (a + b) >> 1
-            rank = best_rank(query, j0 + 1 + at_least[middle], lower_edge(grid, middle), first, last)
-            n_steps += last - first
-            parts[n_parts, 0], parts[n_parts, 1] = b, first
-            n_parts += 1
-            b, first = middle, rank
-            continue
-        if n_inside > 0 and first < last:
-            n_groups = _add_group(groups, n_groups, counts, a, n_inside, j0 + at_least[b], first, last)
-        else:
-            rank_counts[first] += n_inside
-            for settled in range(a, b):
-                counts[settled] = first
-        if n_parts == 0:
-            return n_groups, n_steps
-        n_parts -= 1
-        a, b, first, last = b, parts[n_parts, 0], parts[n_parts, 1], first

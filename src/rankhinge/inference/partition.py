@@ -21,7 +21,7 @@ def _swap(values, index, a, b):
     index[a], index[b] = index[b], index[a]
 
 
-@kernel
+@inner
 def insertion_sort(values, index, start, stop):
     """Sort ``values[start:stop]`` descending, `index` along with it; O(m) if sorted already."""
     for k in range(start + 1, stop):
@@ -33,7 +33,7 @@ def insertion_sort(values, index, start, stop):
         values[place], index[place] = value, item
 
 
-@kernel
+@inner
 def shell_sort(values, index, start, stop):
     """Sort ``values[start:stop]`` descending, `index` along with it, in O(m^(4/3)) whatever the input.
 
@@ -54,7 +54,7 @@ def shell_sort(values, index, start, stop):
         power -= 1
 
 
-@kernel
+@inner
 def median_of_three(values, start, stop, seed):
     """A pivot value for ``values[start:stop]`` and the next state of the sequence of positions."""
     size = stop - start
@@ -68,7 +68,7 @@ def median_of_three(values, start, stop, seed):
     return (a if c < a else (b if c > b else c)), seed
 
 
-@kernel
+@inner
 def partition(values, index, start, stop, pivot):
     """Rearrange to ``> pivot | = pivot | < pivot``; return where the block of equals begins and ends."""
     above, k, below = start, start, stop

@@ -104,7 +104,8 @@ def write(query, scores, buckets, offset, codes, following, values, index, centr
             total += u * (np.float64(part[k]) - centre)
             left[n_left] = k
             n_left += code < 0
-        for k in left[:n_left]:
+        for place_left in range(n_left):
+            k = left[place_left]
             group = np.uint32(-1 - codes[part_buckets[k]])
             place = following[group]
             following[group] = place + 1
