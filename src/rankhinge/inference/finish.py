@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rankhinge.inference.callbacks import call_loss
-from rankhinge.inference.jit import inner, kernel
+from rankhinge.inference.jit import kernel, once
 from rankhinge.inference.query import add
 
 
-@inner
+@once
 def counts_above(rank_counts):
     """``a_i``, the negatives above positive i, from the number of negatives at each rank (``rank_counts[r]``)."""
     n_positives = rank_counts.size - 2

@@ -19,7 +19,7 @@ import numpy as np
 
 from rankhinge.inference.buckets import bucket_of, make_grid
 from rankhinge.inference.edges import HIGH, J0, LOW, START, STOP, n_buckets, settle_buckets
-from rankhinge.inference.jit import inner, kernel
+from rankhinge.inference.jit import inner, kernel, once
 from rankhinge.inference.partition import insertion_sort, median_of_three, partition
 from rankhinge.inference.query import add, best_rank
 
@@ -132,7 +132,7 @@ def bucket_step(query, values, index, group, centre, coefficients, rank_counts):
     return found, total + error, n_steps
 
 
-@inner
+@once
 def _settle_equal(query, values, index, start, stop, rank, unit, centre, coefficients, rank_counts):
     """All of a group at one known rank."""
     u = unit * (query.positives.size + 1 - rank)
@@ -155,7 +155,7 @@ def _grid_for(values, group):
     return make_grid(lowest, highest, n_buckets(stop - start, group[HIGH] - group[LOW]))
 
 
-@inner
+@once
 def _first_of_high(query, values, start, stop, j0, low):
     """Bisect sorted negatives of ranks low or low + 1 for the first of the latter; returns its place and the steps."""
     first, end, n_steps = start, stop, 0
@@ -169,7 +169,7 @@ def _first_of_high(query, values, start, stop, j0, low):
     return first, n_steps
 
 
-@inner
+@once
 def _write_two(query, values, index, start, first, stop, low, unit, centre, coefficients, rank_counts):
     """Write u for negatives of rank low up to place `first`, of rank low + 1 from there on; ``Σ u (s - centre)``."""
     rank_counts[low] += first - start
@@ -228,10 +228,13 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
         n_steps += sorted_ranks(query, values, block, after, j0 + block - start, low, high, ranks, parts)
         part = write_sorted(query, values, index, ranks, block, after, centre, coefficients, rank_counts)
         total, error = add(total, error, part)
-        above, below = (start, block, low, ranks[block]), (after, stop, ranks[after - 1], high)
-        for a, b, lowest, highest in (above, below) if block - start > stop - after else (below, above):
+        is_above = block - start > stop - after
+        for _ in range(2):
+            a, b = (start, block) if is_above else (after, stop)
             if a < b:
                 stack[n_groups, START], stack[n_groups, STOP], stack[n_groups, J0] = a, b, j0 + a - start
-                stack[n_groups, LOW], stack[n_groups, HIGH] = lowest, highest
+                stack[n_groups, LOW] = low if is_above else ranks[after - 1]
+                stack[n_groups, HIGH] = ranks[block] if is_above else high
                 n_groups += 1
+            is_above = not is_above
     return total + error, n_steps

@@ -13,7 +13,7 @@ import numpy as np
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.edges import START, STOP, n_buckets, settle_buckets
 from rankhinge.inference.finish import finish
-from rankhinge.inference.jit import inner, kernel
+from rankhinge.inference.jit import kernel, once
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query
@@ -43,7 +43,7 @@ def find(scores, relevant, wanted):
     return values, index[:size]
 
 
-@inner
+@once
 def _find_above(scores, relevant, cut, size):
     """Scores and places of the `size` negatives that score at least `cut`."""
     values, index = np.empty(size + 1), np.empty(size + 1, np.int64)
@@ -55,7 +55,7 @@ def _find_above(scores, relevant, cut, size):
     return values[:size], index[:size]
 
 
-@inner
+@once
 def _high_score(scores, relevant):
     """A score that about one negative in twenty reaches: the third best of some 64 spread over the list."""
     first = second = third = -np.inf
@@ -67,7 +67,7 @@ def _high_score(scores, relevant):
     return third
 
 
-@inner
+@once
 def _last_rank_cut(query, scores, relevant, highest):
     """A score that few negatives reach and below which all have the last rank: a NaN if there is none.
 
@@ -99,13 +99,13 @@ def _last_rank_cut(query, scores, relevant, highest):
     return cut, n_reach, n_steps
 
 
-@inner
+@once
 def _count_out(query, scores, relevant, lowest, highest, centre, coefficients, rank_counts):
     """Settle by counting what can be; return the other negatives, their groups, ``Σ u (s - centre)`` and the steps."""
     n_positives = query.positives.size
     grid = make_grid(lowest, highest, n_buckets(query.n_negatives, n_positives))
     buckets = np.empty(scores.size, np.uint32)
-    codes = np.zeros(grid.size + 1, np.int32)
+    codes = np.zeros(grid.size + 1, np.int64)
     count(scores, relevant, grid, buckets, codes)
     groups, n_steps = settle_buckets(query, grid, codes, _NONE, _ONE, n_positives + 1, rank_counts)
     n_groups = groups.shape[0]
