@@ -91,7 +91,7 @@ def write(query, scores, buckets, offset, codes, following, values, index, centr
     """
     n_ranks = query.positives.size + 1
     unit = 2.0 / query.positives.size / query.n_negatives
-    left = np.empty((scores.size if scores.size < CHUNK else CHUNK) + 1, np.int64)
+    left = np.empty((scores.size if scores.size < CHUNK else CHUNK) + 1, np.int32)
     for start in range(0, scores.size, CHUNK):
         part, part_buckets = scores[start : start + CHUNK], buckets[start : start + CHUNK]
         part_coefficients = coefficients[start : start + CHUNK]
