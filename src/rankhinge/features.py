@@ -22,7 +22,7 @@ from rankhinge import _threads
 __all__ = ["FeatureMap", "feature_map", "register"]
 
 # Rows are converted in blocks of about this many entries: small enough for the cache, large enough for BLAS.
-BLOCK_ENTRIES = 1 << 16
+BLOCK_ENTRIES = 1 << 15
 _SPARSE_SHARES = 8
 
 

@@ -105,7 +105,7 @@ def _count_out(query, scores, relevant, lowest, highest, centre, coefficients, r
     n_positives = query.positives.size
     grid = make_grid(lowest, highest, n_buckets(query.n_negatives, n_positives))
     buckets = np.empty(scores.size, np.uint32)
-    codes = np.zeros(grid.size + 1, np.int64)
+    codes = np.zeros(grid.size + 1, np.int32)
     count(scores, relevant, grid, buckets, codes)
     groups, n_steps = settle_buckets(query, grid, codes, _NONE, _ONE, n_positives + 1, rank_counts)
     n_groups = groups.shape[0]
