@@ -96,6 +96,13 @@ def _add_group(groups, n_groups, size, j0, low, high):
 
 
 @inner
+def _is_descent(distance, place, bound):
+    """Whether ``f_j(i + 1) < f_j(i)``: distance ``p_i - s``, place i + j, bound ``half_scale · i``."""
+    place = float(place)
+    return distance * (place * (place - 1.0)) < bound
+
+
+@inner
 def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
     """Settle buckets from the lowest on for as long as f_j is concave.
 
@@ -111,9 +118,8 @@ def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
         first, n_first, n_above, is_concave = bucket, n_here, n_here, True
         while bucket < last:
             n_above = at_least[np.uint32(bucket + 1)]
-            place = float(to_place + n_above)
             is_concave = step <= j0 + 1 + n_above
-            if not is_concave or (score - lower_edge(grid, bucket + 1)) * (place * (place - 1.0)) < bound:
+            if not is_concave or _is_descent(score - lower_edge(grid, bucket + 1), to_place + n_above, bound):
                 break
             counts[np.uint32(bucket)] = rank
             n_here = n_above
@@ -124,10 +130,10 @@ def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
             break
         lower, edge, j = step, lower_edge(grid, bucket + 1), j0 + 1 + n_above
         while lower > low:
-            place = float(lower - 1 + j)
-            if (query.positives[lower - 2] - edge) * (place * (place - 1.0)) >= query.half_scale * (lower - 1):
+            step = lower - 1
+            if not _is_descent(query.positives[step - 1] - edge, step + j, query.half_scale * step):
                 break
-            lower -= 1
+            lower = step
         n_steps += rank - lower
         if n_here > n_above:
             n_groups = _add_group(groups, n_groups, n_here - n_above, j0 + n_above, lower, rank)

@@ -22,7 +22,7 @@ from rankhinge.inference.settle import BUCKETED, one_group, settle
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
 _MOST_CUTS = 5
 # Not literals, each of which would be a type of its own (see `jit`).
-_NONE, _ONE = np.int64(0), np.int64(1)
+_ZERO, _ONE = np.int64(0), np.int64(1)
 
 
 @kernel
@@ -107,7 +107,7 @@ def _count_out(query, scores, relevant, lowest, highest, centre, coefficients, r
     buckets = np.empty(scores.size, np.uint32)
     codes = np.zeros(grid.size + 1, np.int32)
     count(scores, relevant, grid, buckets, codes)
-    groups, n_steps = settle_buckets(query, grid, codes, _NONE, _ONE, n_positives + 1, rank_counts)
+    groups, n_steps = settle_buckets(query, grid, codes, _ZERO, _ONE, n_positives + 1, rank_counts)
     n_groups = groups.shape[0]
     n_left = groups[n_groups - 1, STOP] if n_groups > 0 else 0
     following = np.empty(n_groups, np.int64)

@@ -44,17 +44,26 @@ def _derivatives(odds, factor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _near_odds(scores, intercept, centre, odds):
+    """Make `odds`, taken with the intercept `centre`, anew if that is far away; returns the one they are taken with.
+
+    One exponential a sample serves many intercepts, as long as none of them overflows.
+    """
+    if abs(intercept - centre) < _NEAR:
+        return centre
+    for i in range(scores.size):
+        odds[i] = np.exp(-(scores[i] + intercept))
+    return intercept
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _best_intercept(scores, n_relevant, intercept, odds):
     """The intercept at which the probabilities add up to the number of relevant samples; `odds` is as with that one."""
     # The sum ascends in b: a bracket keeps Newton's steps from running away where it is flat.
     low, high = -np.inf, np.inf
     centre = np.inf
     for _ in range(_NEWTON_STEPS):
-        if not abs(intercept - centre) < _NEAR:
-            # One exponential a sample serves many intercepts, as long as none of them overflows.
-            centre = intercept
-            for i in range(scores.size):
-                odds[i] = np.exp(-(scores[i] + centre))
+        centre = _near_odds(scores, intercept, centre, odds)
         first, second = _derivatives(odds, np.exp(centre - intercept))
         first -= n_relevant
         if abs(first) <= _INTERCEPT_TOLERANCE * scores.size:
@@ -72,7 +81,7 @@ def _best_intercept(scores, n_relevant, intercept, odds):
             else:
                 ahead = 0.5 * (low + high)
         intercept = ahead
-    factor = np.exp(centre - intercept)
+    factor = np.exp(_near_odds(scores, intercept, centre, odds) - intercept)
     for i in range(scores.size):
         odds[i] *= factor
     return intercept

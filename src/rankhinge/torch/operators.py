@@ -69,12 +69,14 @@ def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple
     The tensors that many lists need take longer than inference on a few thousand scores.
     """
     is_on_cpu = scores.device.type == relevance.device.type == "cpu" and settings.backend != "torch"
-    is_binary = relevance.dtype == torch.bool and settings.level_weights is None
-    if not (is_on_cpu and is_binary) or settings.epsilon != 0:
+    if not is_on_cpu or settings.level_weights is not None or settings.epsilon != 0:
+        return None
+    relevant = relevance if relevance.dtype == torch.bool else relevance != 0
+    if relevant is not relevance and not torch.equal(relevant.to(relevance.dtype), relevance):
         return None
     dtype = value_dtype(scores.dtype)
     try:
-        value, u = compiled.infer_one(scores.detach().to(dtype), relevance, loss_of(settings))
+        value, u = compiled.infer_one(scores.detach().to(dtype), relevant, loss_of(settings))
     except ValueError:
         # One class only, or a bad score: the general way knows what to do, or to say.
         return None
