@@ -17,7 +17,7 @@ from _torch_rivals import RIVALS, call_of
 
 TOO_LARGE = 3
 # Long lists have kernels of their own.
-LONG = 150_000
+LONG = 300_000
 
 
 def warm_up(name: str, n: int) -> None:

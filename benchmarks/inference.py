@@ -46,7 +46,7 @@ KINDS = list(report.KINDS)
 # Above, one call of greedy takes minutes. Search and select stay: N log N + N log P + P² is seconds at 10⁴ × 10⁷.
 MOST_GREEDY_STEPS = 10**9
 # From here on a list is worth several threads.
-LONG = 1 << 17
+LONG = 1 << 18
 # From here on the asides are measured: threads, and memory that is touched late.
 ASIDES_FROM = 10**6
 SWEPT = ["zero-one", "auto", "quicksort", "greedy"]

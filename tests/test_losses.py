@@ -400,7 +400,7 @@ def rr_partial_sum(j, i, n_positives, n_negatives):
     ],
     ids=["ap", "auc", "rr", "rr with sums"],
 )
-@pytest.mark.parametrize(("n_positives", "n_negatives"), [(1, 1), (5, 20), (40, 700), (1000, 150_000)])
+@pytest.mark.parametrize(("n_positives", "n_negatives"), [(1, 1), (5, 20), (40, 700), (1000, 280_000)])
 def test_a_custom_loss_equals_its_twin(custom, built_in, n_positives, n_negatives):
     """A step of one's own gives what the built-in loss gives, whatever the path.
 
@@ -441,7 +441,7 @@ def test_a_class_of_ones_own_is_told_what_to_do():
 def test_tables_grow():
     """A loss that has served short lists serves long ones."""
     loss = NDCG()
-    for size in (2, 10, 1000, 50, 200_000, 3):
+    for size in (2, 10, 1000, 50, 300_000, 3):
         scores, relevant = large_list("overlapping", 1, size)
         value = most_violating_ranking(scores, relevant, loss).value
         assert value == most_violating_ranking(scores, relevant, NDCG()).value

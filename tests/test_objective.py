@@ -185,14 +185,15 @@ def test_handles():
     single = objective.mix(span, weights[:, :, :1])
     np.testing.assert_allclose(single.values, mixed.values[[0, 3]], rtol=1e-12)
 
-    wider = objective.join_spans(span, mixed, 2)
-    assert wider.problems.tolist() == [0] * 5 + [2] * 5
-    np.testing.assert_array_equal(wider.values[:5], np.vstack([span.values[:2], mixed.values[:3]]))
+    moved = objective.along(span, objective.score(W[::-1], np.repeat(problems, 2)), np.array([0.0, 1.0, -2.0, 0.5]))
+    directions = W + W[::-1] * [0.0, 1.0, -2.0, 0.5]
+    np.testing.assert_allclose(moved.values, (X @ directions).T, rtol=1e-10, atol=1e-12)
+    assert moved.problems.tolist() == span.problems.tolist()
 
     others = rng.normal(size=(2, 5, 3))
     widened = objective.widen(span, mixed, others)
-    assert widened.problems.tolist() == wider.problems.tolist()
-    rows = wider.values.reshape(2, 5, -1)
+    assert widened.problems.tolist() == [0] * 5 + [2] * 5
+    rows = np.concatenate([span.values.reshape(2, 2, -1), mixed.values.reshape(2, 3, -1)], axis=1)
     expected = np.concatenate([rows[:, :2], np.einsum("mtr,mtn->mrn", others, rows)], axis=1)
     np.testing.assert_allclose(widened.values.reshape(2, 5, -1), expected, rtol=1e-10, atol=1e-12)
 

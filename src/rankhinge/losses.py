@@ -206,15 +206,6 @@ class DCG(RankingLoss):
         return f"{type(self).__name__}({self.discount!r})"
 
 
-def no_loss() -> DCG:
-    """The loss that is 0 for every ranking, a flat discount: inference then finds the ranking by the scores."""
-    return DCG(_flat_discount)
-
-
-def _flat_discount(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.ones(ranks.size)
-
-
 class NDCG(DCG):
     """Normalised DCG: ``D(i) = 1 / log2(1 + i)`` (Järvelin and Kekäläinen 2002)."""
 

@@ -16,8 +16,8 @@ There is no hidden scaling and no intercept.
 
 .. math:: T(s) = \max_R [Δ(R) + F(R; s)] - \max_R F(R; s), \qquad Δ(\text{ranking by } s) \le T(s) \le J(s),
 
-with ``F(R; s) = Σ u_k(R) s_k``, is no longer convex but tends to the loss itself as the scores grow. The second term is
-an inference too, with a loss that is 0 for every ranking.
+with ``F(R; s) = Σ u_k(R) s_k``, is no longer convex but tends to the loss itself as the scores grow. The second term
+belongs to the ranking by the scores.
 
 **Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
 above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from rankhinge import _threads
 from rankhinge.features import FeatureMap
 from rankhinge.inference import most_violating_ranking, most_violating_rankings
-from rankhinge.losses import RankingLoss, no_loss
+from rankhinge.inference.by_scores import subtract_ranking, subtract_rankings
+from rankhinge.losses import RankingLoss
 
 # Scores of a span are combined in blocks of so many samples, which stay in the cache.
 _BLOCK = 1 << 13
@@ -184,6 +185,63 @@ Inference: TypeAlias = Callable[[int, NDArray[np.float64], NDArray[np.float64] |
 """Of a problem's number and scores: J, Δ and, if there is room for it, u."""
 
 
+Rule: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]], tuple[Any, Any, NDArray[Any]]]
+"""Of scores, relevance and offsets of lists: the values and losses of each, and all coefficients, in new memory."""
+
+
+def _convex(
+    loss: RankingLoss, scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]
+) -> tuple[Any, Any, NDArray[Any]]:
+    """J."""
+    if offsets.size == 2:
+        one = most_violating_ranking(scores, relevant, loss)
+        return one.value, one.loss, one.coefficients
+    many = most_violating_rankings(scores, relevant, offsets, loss)
+    return many.values, many.losses, many.coefficients
+
+
+def _tight(
+    loss: RankingLoss, scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]
+) -> tuple[Any, Any, NDArray[Any]]:
+    """``T = J - H``."""
+    values, losses, coefficients = _convex(loss, scores, relevant, offsets)
+    if offsets.size == 2:
+        return values - subtract_ranking(scores, relevant, coefficients), losses, coefficients
+    return values - subtract_rankings(scores, relevant, offsets, coefficients), losses, coefficients
+
+
+def _ranked(
+    scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]
+) -> tuple[Any, Any, NDArray[Any]]:
+    """H."""
+    coefficients = np.zeros_like(scores)
+    values = subtract_rankings(scores, relevant, offsets, coefficients)
+    return values, np.zeros_like(values), np.negative(coefficients, out=coefficients)
+
+
+def _infer_one(
+    lists: Lists, rule: Rule, scores: NDArray[np.float64], u: NDArray[np.float64] | None
+) -> tuple[float, float]:
+    """Value and Δ of one problem by a rule; writes u if there is room for it."""
+    inside = scores if lists.index is None else scores[lists.index]
+    value = loss = 0.0
+    total: NDArray[np.float64] | None = None
+    for level in lists.levels:
+        values, losses, coefficients = rule(inside, level.relevant, lists.offsets)
+        value, loss = value + float(np.sum(level.weights * values)), loss + float(np.sum(level.weights * losses))
+        if lists.n_lists > 1:
+            coefficients *= np.repeat(level.weights, np.diff(lists.offsets))
+        elif level.weights[0] != 1.0:
+            coefficients *= level.weights[0]
+        total = coefficients if total is None else np.add(total, coefficients, out=total)
+    if u is not None:
+        if lists.index is not None or total is None:
+            u[:] = 0.0
+        if total is not None:
+            u[slice(None) if lists.index is None else lists.index] = total
+    return value, loss
+
+
 class RankingObjective:
     """`J` of K problems over shared features, seen through handles that hide where scores live.
 
@@ -202,7 +260,6 @@ class RankingObjective:
         self.n_samples = features.n_samples
         self.n_features = features.n_features
         self.n_problems = len(self.problems)
-        self._relevance_only = no_loss()
 
     def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
         """Scores of the given problems for their columns of `weights`: one pass over X."""
@@ -221,13 +278,11 @@ class RankingObjective:
             mixed = np.matmul(weights.transpose(0, 2, 1), rows)
         return Scores(mixed.reshape(m * r, -1), np.repeat(span.problems[::T], r))
 
-    def join_spans(self, first: Scores, second: Scores, n_problems: int) -> Scores:
-        """A span with the rows of both, problem by problem."""
-        parts = [handle.values.reshape(n_problems, -1, self.n_samples) for handle in (first, second)]
-        problems = [handle.problems.reshape(n_problems, -1) for handle in (first, second)]
-        return Scores(
-            np.concatenate(parts, axis=1).reshape(-1, self.n_samples), np.concatenate(problems, axis=1).ravel()
-        )
+    def along(self, scores: Scores, ahead: Scores, steps: NDArray[np.float64]) -> Scores:
+        """``scores + steps * ahead``, a step for each row; no pass over X."""
+        moved = ahead.values * steps[:, None]
+        moved += scores.values
+        return Scores(moved, scores.problems)
 
     def widen(self, span: Scores, scores: Scores, weights: NDArray[np.float64]) -> Scores:
         """A span with r more rows a problem: combinations, by weights (m, T + r, r), of its T and of r others."""
@@ -263,24 +318,25 @@ class RankingObjective:
 
     def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """Inference for each problem: J, Δ and, if asked for, u; no pass over X."""
-        return self._infer(scores, self.loss, coefficients)
+        return self._for_each(self.hinge, scores, coefficients)
+
+    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
+        """J and Δ of problem k for these scores (n,); writes u if there is room for it."""
+        return _infer_one(self.problems[k], partial(_convex, self.loss), scores, u)
 
     def reference(self, scores: Scores) -> Evaluation:
         """``max_R F(R; s)``, its loss 0, and u of the ranking by the scores; no pass over X."""
-        return self._infer(scores, self._relevance_only)
+        return self._infer(_ranked, scores)
 
     def evaluate_tight(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """T, Δ of the most violating rankings, and u less that of the ranking by the scores; no pass over X."""
-        worst = self._infer(scores, self.loss, coefficients)
-        ranked = self._infer(scores, self._relevance_only, coefficients)
-        if worst.coefficients is not None and ranked.coefficients is not None:
-            np.subtract(worst.coefficients.values, ranked.coefficients.values, out=worst.coefficients.values)
+        found = self._infer(partial(_tight, self.loss), scores, coefficients)
         # Rounding must not show a bound below the least loss.
-        return Evaluation(np.maximum(worst.value - ranked.value, 0.0), worst.loss, worst.coefficients)
+        return found._replace(value=np.maximum(found.value, 0.0))
 
-    def _infer(self, scores: Scores, ranking_loss: RankingLoss, coefficients: bool = True) -> Evaluation:
+    def _infer(self, rule: Rule, scores: Scores, coefficients: bool = True) -> Evaluation:
         def infer(k: int, row: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-            return self._infer_one(self.problems[k], ranking_loss, row, u)
+            return _infer_one(self.problems[k], rule, row, u)
 
         return self._for_each(infer, scores, coefficients)
 
@@ -317,32 +373,6 @@ class RankingObjective:
     def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
         """``Xᵀ u`` of each problem, a column each: one pass over X."""
         return self.features.adjoint(coefficients.values)
-
-    @staticmethod
-    def _infer_one(
-        lists: Lists, ranking_loss: RankingLoss, scores: NDArray[np.float64], u: NDArray[np.float64] | None
-    ) -> tuple[float, float]:
-        """J and Δ of one problem; writes u if there is room for it."""
-        inside = scores if lists.index is None else scores[lists.index]
-        value = loss = 0.0
-        total: NDArray[np.float64] | None = None
-        for level in lists.levels:
-            if lists.n_lists == 1:
-                one = most_violating_ranking(inside, level.relevant, ranking_loss)
-                value, loss = value + level.weights[0] * one.value, loss + level.weights[0] * one.loss
-                # The usual case, one level of weight 1, makes no copies.
-                weight, coefficients = level.weights[0], one.coefficients
-                coefficients = coefficients if weight == 1.0 else weight * coefficients
-            else:
-                many = most_violating_rankings(inside, level.relevant, lists.offsets, ranking_loss)
-                value, loss = value + float(level.weights @ many.values), loss + float(level.weights @ many.losses)
-                coefficients = np.repeat(level.weights, np.diff(lists.offsets)) * many.coefficients
-            total = coefficients if total is None else total + coefficients
-        if u is not None:
-            u[:] = 0.0
-            if total is not None:
-                u[slice(None) if lists.index is None else lists.index] = total
-        return value, loss
 
     def n_blocks(self, problem: int) -> int:
         """How many lists a problem has."""

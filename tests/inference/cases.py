@@ -39,7 +39,7 @@ def reciprocal(rank):
     return 1.0 / rank
 
 
-LINEAR_DISCOUNT = np.maximum(0.0, 1.0 - np.arange(1 << 18) / 8.0)
+LINEAR_DISCOUNT = np.maximum(0.0, 1.0 - np.arange(1 << 19) / 8.0)
 
 
 class LossCase(NamedTuple):

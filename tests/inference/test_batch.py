@@ -49,7 +49,7 @@ def test_equals_one_by_one(case):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_long_list_among_short_ones(dtype):
     """Short lists before, between and after long ones; one long list is not usable."""
-    scores, relevant, offsets = make_batch([5, 140_000, 3, 400, 135_000, 132_000, 20], share=0.01, dtype=dtype)
+    scores, relevant, offsets = make_batch([5, 270_000, 3, 400, 265_000, 263_000, 20], share=0.01, dtype=dtype)
     relevant[offsets[5] : offsets[6]] = False
     batch = check_one_by_one(scores, relevant, offsets)
     assert batch.coefficients.dtype == dtype

@@ -43,8 +43,8 @@ def in_threads(calls):
 def test_callers_at_the_same_time():
     """Long lists, short lists and batches from several threads: each result as if it were alone."""
     lists = [
-        (*large_list("overlapping", 100, 200_000), "ap"),
-        (*large_list("trained", 100, 200_000), "ndcg"),
+        (*large_list("overlapping", 100, 300_000), "ap"),
+        (*large_list("trained", 100, 300_000), "ndcg"),
         (*large_list("integers", 20, 3000), "rr"),
         (*large_list("Cauchy", 5, 60), "auc"),
     ]
@@ -69,7 +69,7 @@ def test_batches_at_the_same_time():
 def test_a_new_loss_used_first_by_several_threads(make_loss):
     """A loss compiles, or builds its table, when first used: also if that is on many threads at once."""
     loss = make_loss()
-    lists = [large_list("overlapping", 20, size) for size in (50, 5000, 150_000, 500)]
+    lists = [large_list("overlapping", 20, size) for size in (50, 5000, 280_000, 500)]
     calls = [lambda a=arguments: most_violating_ranking(*a, loss).value for arguments in lists * 2]
     expected = [most_violating_ranking(*arguments, make_loss()).value for arguments in lists]
     assert in_threads(calls) == expected * 2
@@ -120,8 +120,8 @@ def test_forked_children():
         import numpy as np
         from rankhinge import most_violating_ranking, most_violating_rankings
         rng = np.random.default_rng(0)
-        scores, relevant = rng.normal(size=150_000), rng.random(150_000) < 0.001
-        offsets = np.arange(0, 150_001, 50)
+        scores, relevant = rng.normal(size=280_000), rng.random(280_000) < 0.001
+        offsets = np.arange(0, 280_001, 50)
         def values(_=None):
             one = most_violating_ranking(scores, relevant).value
             return one, most_violating_rankings(scores, relevant, offsets, "ndcg").values.sum()

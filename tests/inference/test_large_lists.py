@@ -130,11 +130,11 @@ def test_long_lists_by_the_methods_for_ap(kind):
 @pytest.mark.parametrize("kind", ["overlapping", "trained", "separated", "two values", "Cauchy"])
 def test_all_losses_on_long_lists(kind, case):
     """Both ways through a long list, collecting and counting, for every loss."""
-    check_methods(kind, case, 200, 150_000, ["auto", "quicksort"])
+    check_methods(kind, case, 200, 280_000, ["auto", "quicksort"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_negatives", [100, 5000, 150_000])
+@pytest.mark.parametrize("n_negatives", [100, 5000, 280_000])
 def test_float32(kind, n_negatives):
     """The same J from float32 scores as from these scores in float64."""
     scores, relevant = large_list(kind, 40, n_negatives)
@@ -151,14 +151,14 @@ def test_float32(kind, n_negatives):
 @pytest.mark.parametrize("n_negatives", [1, 2, 5, 8000])
 def test_nearly_all_are_positive(n_negatives):
     """Long lists with few negatives: a sample of the list may hold none."""
-    scores, relevant = large_list("overlapping", 140_000, n_negatives)
-    check_methods("overlapping", BY_NAME["ndcg"], 140_000, n_negatives, ["auto", "quicksort"])
+    scores, relevant = large_list("overlapping", 270_000, n_negatives)
+    check_methods("overlapping", BY_NAME["ndcg"], 270_000, n_negatives, ["auto", "quicksort"])
     assert most_violating_ranking(scores, ~relevant, "ndcg").value > 0
 
 
 def test_a_misleading_sample():
     """Every stride-th score is low, all others high: what the sample promises does not hold, J does."""
-    n = 1 << 17
+    n = 1 << 18
     rng = np.random.default_rng(0)
     for period in (2, 4, 8, 16, 32):
         scores = np.where(np.arange(n) % period == 0, -5.0, 5.0) + rng.normal(size=n)
@@ -174,7 +174,7 @@ def test_a_sample_of_the_best(n_positives):
 
     At the cut's true place the loss still outweighs the scores, and negatives below it have ranks up to P.
     """
-    n, stride = 1 << 17, 16
+    n, stride = 1 << 18, 16
     scores = np.full(n, -1e3)
     sampled = np.arange(0, n, stride)
     scores[sampled] = -3 - 1e-3 * np.arange(sampled.size)
@@ -190,7 +190,7 @@ def test_a_sample_of_the_best(n_positives):
 def test_scores_at_both_ends_of_the_range():
     """±1e300 and numbers below the smallest normal one on the long path."""
     rng = np.random.default_rng(0)
-    n = 200_000
+    n = 300_000
     relevant = rng.random(n) < 0.001
     for values in ([-1e300, 1e300], [5e-324, 1e-323, -5e-324, 0.0], [1e-310, 1.0, 1e300]):
         scores = rng.choice(values, n)

@@ -94,7 +94,7 @@ def test_order_breaks_ties_by_index():
 def test_long_list():
     """Both ways through a long list, collecting and counting, tell the ranks that quicksort tells."""
     for kind in ("integers", "trained"):
-        scores, relevant = large_list(kind, 100, 150_000)
+        scores, relevant = large_list(kind, 100, 280_000)
         one, other = (most_violating_ranking(scores, relevant, method=m) for m in ("auto", "quicksort"))
         np.testing.assert_array_equal(one.interleaving_ranks, other.interleaving_ranks)
         np.testing.assert_array_equal(one.order, other.order)

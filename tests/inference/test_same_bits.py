@@ -33,7 +33,7 @@ def check_same(monkeypatch, scores, relevant, loss):
 @EVERY_LOSS
 @pytest.mark.parametrize("kind", ["overlapping", "trained"])
 def test_every_loss(monkeypatch, case, kind):
-    check_same(monkeypatch, *large_list(kind, 100, 200_000), case.loss)
+    check_same(monkeypatch, *large_list(kind, 100, 300_000), case.loss)
 
 
 @pytest.mark.parametrize("kind", ["sorted", "reversed", "integers", "Cauchy", "exponentials", "clusters"])
@@ -66,7 +66,7 @@ def test_zero_one(monkeypatch):
 def test_batch(monkeypatch, loss):
     """Many lists of many sizes, two of them long."""
     rng = np.random.default_rng(0)
-    sizes = np.concatenate([rng.integers(0, 300, 500), [150_000], rng.integers(0, 3000, 50), [140_000]])
+    sizes = np.concatenate([rng.integers(0, 300, 500), [280_000], rng.integers(0, 3000, 50), [270_000]])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     scores = rng.normal(size=offsets[-1])
     relevant = rng.random(offsets[-1]) < 0.05

@@ -85,20 +85,15 @@ class ListsObjective:
         mixed = np.einsum("ctr,ctn->crn", weights, rows)
         return Scores(mixed.reshape(m * r, self.n_samples), np.repeat(span.problems[::T], r))
 
-    def join_spans(self, first, second, n_problems):
-        values = [h.values.reshape(n_problems, -1, self.n_samples) for h in (first, second)]
-        problems = [h.problems.reshape(n_problems, -1) for h in (first, second)]
-        return Scores(
-            np.concatenate(values, axis=1).reshape(-1, self.n_samples),
-            np.concatenate(problems, axis=1).ravel(),
-        )
+    def along(self, scores, ahead, steps):
+        return Scores(scores.values + np.diag(steps) @ ahead.values, scores.problems)
 
     def widen(self, span, scores, weights):
         m, width, r = weights.shape
-        everything = self.join_spans(span, scores, m)
-        kept = np.zeros((m, width, width - r))
-        kept[:, : width - r] = np.eye(width - r)
-        return self.mix(everything, np.concatenate([kept, weights], axis=2))
+        rows = [handle.values.reshape(m, -1, self.n_samples) for handle in (span, scores)]
+        both = np.concatenate(rows, axis=1)
+        wide = np.concatenate([rows[0], np.einsum("ctr,ctn->crn", weights, both)], axis=1)
+        return Scores(wide.reshape(-1, self.n_samples), np.repeat(span.problems[:: width - r], width))
 
     def select(self, scores, columns):
         return Scores(scores.values[columns], scores.problems[columns])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, PredefinedSplit
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
+from rankhinge.svm import folds as folds_module
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 CS = [0.1, 10.0, 1000.0]
@@ -43,6 +46,35 @@ def test_ranker_scores_are_those_of_separate_fits():
             assert model.scores_[place, fold] == pytest.approx(fitted.score(X[test], y[test], qid=qid[test]), abs=1e-9)
     assert model.C_ in CS
     assert model.gap_ <= 1e-9
+
+
+@pytest.mark.parametrize("bound", ["convex", "tight"])
+def test_whether_folds_run_side_by_side_does_not_show(monkeypatch, bound):
+    X, y = multiclass()
+    options = {"Cs": 3, "cv": 3, "bound": bound, "tol": 1e-9, "random_state": 0}
+    together = RankSVCCV(**options).fit(X, y)
+    monkeypatch.setattr(folds_module, "_ENTRIES", 2 * len(y))
+    monkeypatch.setattr(folds_module, "_PART_OF_X", 0.0)
+    by_twos = RankSVCCV(**options).fit(X, y)
+    np.testing.assert_allclose(together.scores_, by_twos.scores_, atol=1e-9)
+
+
+@pytest.mark.parametrize("bound", ["convex", "tight"])
+def test_folds_do_not_copy_a_mapped_X(tmp_path, bound):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 1200)).astype(np.float32)
+    y = X[:, :5].sum(axis=1) + rng.normal(size=6000) > 3
+    np.save(tmp_path / "X.npy", X)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = RankSVCCV(Cs=[1.0, 10.0], cv=3, bound=bound, scales=1, init_Cs=[0.1], tol=0.1, random_state=0)
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A training part in its own memory would be two thirds of X.
+    assert peak < X.nbytes / 2
 
 
 @pytest.mark.parametrize("estimator", [RankSVCCV, SVMRankerCV])

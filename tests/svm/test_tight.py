@@ -41,12 +41,22 @@ def test_without_tuning_the_training_loss_is_below_that_of_the_start():
     X, y = overlapping()
     model = RankSVC(bound="tight").fit(X, y)
     logistic = LogisticRegression().fit(X, y).coef_[0]
-    assert model.scale_ == pytest.approx((y == 0).sum() / 30)
-    assert pytest.approx(model.scale_**2 / 10) == model.C_
+    assert model.scale_ == pytest.approx((y == 0).sum() / 100)
+    start = model.init_coef_[0]
+    slope = X.T @ tight_hinge(X @ start, y).coefficients
+    assert pytest.approx(0.3 * np.linalg.norm(start) / np.linalg.norm(slope)) == model.C_
     np.testing.assert_allclose(
         model.init_coef_[0] / np.linalg.norm(model.init_coef_[0]), logistic / np.linalg.norm(logistic), atol=0.01
     )
     assert tight_hinge(X @ model.coef_[0], y).value < tight_hinge(X @ model.init_coef_[0], y).value
+
+
+def test_without_tuning_the_units_of_the_features_do_not_show():
+    X, y = overlapping()
+    given = np.arange(5.0) - 1.5
+    model = RankSVC(bound="tight", init=given, tol=1e-9).fit(X, y)
+    other = RankSVC(bound="tight", init=given / 8.0, tol=1e-9).fit(8.0 * X, y)
+    np.testing.assert_allclose(8.0 * other.coef_, model.coef_, rtol=1e-6)
 
 
 def test_starts():
@@ -194,7 +204,8 @@ def test_the_search_takes_the_best_of_its_grid():
     assert model.scores_.shape == (2, 2, 3, 3)
     assert model.init_scores_.shape == (2, 3)
     assert model.scales_.shape == (2,)
-    assert model.Cs_.shape == (2, 3)
+    assert model.Cs_.shape == (2, 2, 3)
+    np.testing.assert_array_equal(np.isnan(model.Cs_).any(axis=2), np.isnan(model.scores_).all(axis=(2, 3)))
     assert model.scale_ in model.scales_
     assert model.init_C_ in model.init_Cs_
     assert np.isclose(model.Cs_, model.C_).any() or np.isclose(0.1 * model.Cs_, model.C_).any()

@@ -147,16 +147,16 @@ def test_scale_and_epsilon_are_one():
 def test_a_long_list_by_the_fast_method():
     """At ε = 1 the positive update is u of the hinge minus u of the ranking by score."""
     generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(200_000, generator=generator, dtype=torch.float64)
-    relevant = torch.rand(200_000, generator=generator) < 0.01
+    scores = torch.randn(300_000, generator=generator, dtype=torch.float64)
+    relevant = torch.rand(300_000, generator=generator) < 0.01
     _, direct = gradient_of(direct_loss, scores, relevant, 1.0)
     _, hinge = gradient_of(rank_hinge, scores, relevant)
     by_scores = hinge - direct
     n_positives = int(relevant.sum())
     order = torch.argsort(scores, descending=True)
-    above = torch.empty(200_000, dtype=torch.int64)
+    above = torch.empty(300_000, dtype=torch.int64)
     above[order] = (~relevant[order]).cumsum(0)
-    expected = -2.0 * above / (n_positives * (200_000 - n_positives))
+    expected = -2.0 * above / (n_positives * (300_000 - n_positives))
     torch.testing.assert_close(by_scores[relevant], expected[relevant].to(torch.float64))
 
 

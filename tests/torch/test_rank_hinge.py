@@ -44,7 +44,7 @@ def test_gradcheck_away_from_kinks(case):
 
 
 def test_a_long_list():
-    scores, relevant = large_list("overlapping", 3000, 200_000)
+    scores, relevant = large_list("overlapping", 3000, 300_000)
     value, gradient = hinge_and_gradient(torch.tensor(scores), torch.tensor(relevant))
     expected = most_violating_ranking(scores, relevant)
     assert value.item() == expected.value

@@ -13,7 +13,15 @@ from rankhinge import _threads
 from rankhinge._validation import check_offsets, check_relevant, check_scores, describe_bad_score
 from rankhinge.inference.callbacks import CompiledLoss, compile_loss
 from rankhinge.inference.finish import loss_of_counts
-from rankhinge.inference.long_list import LONG, BadScore, infer_long, on_stretches, raise_if_bad, stretches
+from rankhinge.inference.long_list import (
+    LONG,
+    BadScore,
+    equal_shares,
+    infer_long,
+    on_stretches,
+    raise_if_bad,
+    stretches,
+)
 from rankhinge.inference.methods import AP_ONLY, METHODS, infer_by
 from rankhinge.inference.passes import CHUNK, first_bad
 from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRankings
@@ -194,7 +202,7 @@ def most_violating_rankings(
     compiled = compile_loss(loss, int(sizes.max(initial=0)))
     for q in np.flatnonzero(sizes >= LONG):
         _infer_one(batch, scores, relevant, bounds, int(q), compiled)
-    shares = _equal_shares(bounds)
+    shares = equal_shares(bounds)
     work = partial(infer_lists, scores, relevant, bounds, LONG, *compiled, batch.values, batch.losses)
     outcomes = _threads.run([partial(work, batch.coefficients, batch.usable, a, b) for a, b in pairwise(shares)])
     for place in outcomes:
@@ -225,14 +233,6 @@ def _infer_one(
         raise ValueError(describe_bad_score(scores, part.start + error.place)) from None
     batch.values[q], batch.losses[q], batch.usable[q] = outcome.value, outcome.loss, True
     batch.coefficients[part] = coefficients
-
-
-def _equal_shares(bounds: NDArray[np.int64]) -> list[int]:
-    """Cut the lists into runs of about equal numbers of samples, a few for each thread."""
-    n_samples = int(bounds[-1])
-    n_shares = 1 if n_samples < CHUNK else 4 * _threads.n_threads()
-    cuts = np.searchsorted(bounds, [n_samples * share // n_shares for share in range(1, n_shares)])
-    return sorted({0, *(int(cut) for cut in cuts), bounds.size - 1})
 
 
 def _complaint(status: int, scores: NDArray[Any], place: int) -> str:

@@ -32,7 +32,8 @@ from rankhinge.inference.passes import CHUNK, collect, count, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query
 from rankhinge.inference.settle import bucket_step, one_group, settle
 
-LONG = 1 << 17
+# With two threads: below, to share the work out costs more than it saves.
+LONG = 1 << 18
 _SAMPLE = 1 << 12
 _FEW = 1 / 24
 _LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 20
@@ -63,6 +64,14 @@ def stretches(size: int) -> list[slice]:
     n_parts = max(1, min(_threads.n_threads(), n_chunks))
     bounds = [CHUNK * (n_chunks * part // n_parts) for part in range(n_parts)] + [size]
     return [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def equal_shares(bounds: NDArray[np.int64]) -> list[int]:
+    """Cut the lists into runs of about equal numbers of samples, a few for each thread."""
+    n_samples = int(bounds[-1])
+    n_shares = 1 if n_samples < CHUNK else 4 * _threads.n_threads()
+    cuts = np.searchsorted(bounds, [n_samples * share // n_shares for share in range(1, n_shares)])
+    return sorted({0, *(int(cut) for cut in cuts), bounds.size - 1})
 
 
 def on_stretches(work: Callable[[int, slice], Any], parts: list[slice]) -> list[Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge._validation import check_relevant, check_scores
 from rankhinge.inference.api import most_violating_ranking
-from rankhinge.losses import RankingLoss, get_loss, no_loss
+from rankhinge.inference.by_scores import subtract_ranking
+from rankhinge.losses import RankingLoss, get_loss
 
 __all__ = ["TightHinge", "tight_hinge"]
 
@@ -62,6 +63,8 @@ def tight_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss 
     loss = get_loss(loss)
     if loss.family == "zero-one":
         raise ValueError("the tight bound compares rankings: loss='zero-one' has none")
+    scores = check_scores(scores)
+    relevant = check_relevant(relevant, scores.size)
     worst = most_violating_ranking(scores, relevant, loss)
-    ranked = most_violating_ranking(scores, relevant, no_loss())
-    return TightHinge(max(worst.value - ranked.value, 0.0), np.subtract(worst.coefficients, ranked.coefficients))
+    ranked = subtract_ranking(scores, relevant, worst.coefficients)
+    return TightHinge(max(worst.value - ranked, 0.0), worst.coefficients)

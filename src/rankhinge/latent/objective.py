@@ -144,10 +144,6 @@ class LatentObjective(RankingObjective):
         u[places] = of_bags
         return value, loss
 
-    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """J and Δ of problem k for the scores of bags; writes u if there is room for it."""
-        return self._infer_one(self.problems[k], self.loss, scores, u)
-
     def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
         """``Xᵀ u`` of each problem, a column each; reads only candidates with a coefficient."""
         slopes = super().adjoint(coefficients)

@@ -13,10 +13,11 @@ from rankhinge.metrics._policies import Floats
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows list by list, ranked within each; each array but `starts` has shape (n_samples,).
+    """Rows list by list, ranked within each; all arrays but `starts` have the same length.
 
     Rows whose order is left open form a tied group; where ties are broken every row is its own
-    group. So one formula, for groups, serves all policies.
+    group. So one formula, for groups, serves all policies. Rows of groups without any gain, which
+    no metric counts, may be missing.
     """
 
     starts: NDArray[np.intp]  # (n_lists,), the first row of each list
@@ -34,6 +35,10 @@ class Ranking:
 
 def ranked(lists: Lists, ties: str) -> Ranking:
     """Sort by (list, descending score), ties as the policy says."""
+    if len(lists.queries) == 1:
+        ranking = _untied(lists)
+        if ranking is not None:
+            return ranking
     tie_break = {"worst": (lists.gains,), "best": (-lists.gains,)}.get(ties, ())
     order = np.lexsort((*tie_break, -lists.scores, lists.list_index))
     list_index, scores, gain = lists.list_index[order], lists.scores[order], lists.gains[order]
@@ -55,4 +60,32 @@ def ranked(lists: Lists, ties: str) -> Ranking:
         tied=np.bincount(group)[group].astype(np.float64),
         tied_gain=np.add.reduceat(gain, group_starts)[group],
         gain_above=gain_before[first_in_group] - gain_before[starts[list_index]],
+    )
+
+
+def _untied(lists: Lists) -> Ranking | None:
+    """The rows of one list that have a gain, or None if there are none or some are tied with others.
+
+    Much faster than to sort all rows along with their gains: plain values are sorted, and few rows looked up.
+    """
+    rows = np.flatnonzero(lists.gains)
+    rows = rows[np.argsort(-lists.scores[rows])]
+    scores, gain = lists.scores[rows], lists.gains[rows]
+    others = lists.scores.copy()
+    others[rows] = -np.inf
+    others.sort()
+    above = others.size - np.searchsorted(others, scores, side="right")
+    untied = np.array_equal(above, others.size - np.searchsorted(others, scores, side="left"))
+    if rows.size == 0 or not untied or np.any(scores[1:] == scores[:-1]):
+        return None
+    place = np.arange(rows.size, dtype=np.float64)
+    ones = np.ones_like(place)
+    return Ranking(
+        starts=np.zeros(1, dtype=np.intp),
+        gain=gain,
+        rank=above + place + 1.0,
+        place=np.zeros_like(place),
+        tied=ones,
+        tied_gain=gain,
+        gain_above=np.cumsum(gain) - gain,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -81,9 +80,19 @@ def _discounted(lists: Lists, ties: str, discount: Callable[[Floats], Floats], n
     value = r.sum(r.tied_gain / r.tied * discount(r.rank))
     if not normalize:
         return value
-    ideal = ranked(replace(lists, scores=lists.gains), "index")
     # The mean gain of a tied group can be an ulp above the gains it is the mean of.
-    return np.minimum(_ratio(value, ideal.sum(ideal.gain * discount(ideal.rank))), 1.0)
+    return np.minimum(_ratio(value, _greatest(lists, discount)), 1.0)
+
+
+def _greatest(lists: Lists, discount: Callable[[Floats], Floats]) -> Floats:
+    """Sum of gain times discount(rank) with the greatest gains first; rows without gain need no rank."""
+    rows = np.flatnonzero(lists.gains)
+    rows = rows[np.lexsort((-lists.gains[rows], lists.list_index[rows]))]
+    list_index, n_lists = lists.list_index[rows], len(lists.queries)
+    counts = np.bincount(list_index, minlength=n_lists)
+    rank = (np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1).astype(np.float64)
+    values: Floats = lists.gains[rows] * discount(rank)
+    return np.bincount(list_index, values, n_lists).astype(np.float64)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

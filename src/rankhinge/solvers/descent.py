@@ -27,8 +27,6 @@ _SUFFICIENT, _CURVATURE = 1e-4, 0.9
 _TRIALS = 25
 # How far the first step goes, in parts of the length of w: nothing is known about the curvature yet.
 _FIRST_STEP = 0.1
-# Progress is judged over this many iterations: a single one may be poor without much meaning.
-_WINDOW = 5
 
 
 class Plane(NamedTuple):
@@ -50,10 +48,10 @@ class _Found(NamedTuple):
 class _State:
     """One problem: its point, value and gradient, and what is known about the curvature."""
 
-    def __init__(self, w: Array, value: float, gradient: Array, plane: Plane, n_pairs: int) -> None:
+    def __init__(self, w: Array, value: float, gradient: Array, plane: Plane, n_pairs: int, window: int) -> None:
         self.w, self.value, self.gradient, self.plane = w, value, gradient, plane
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=n_pairs)
-        self.recent: deque[float] = deque([value], maxlen=_WINDOW + 1)
+        self.recent: deque[float] = deque([value], maxlen=window + 1)
 
     def direction(self) -> Array:
         """``-H g`` by the two-loop recursion (Nocedal 1980)."""
@@ -90,7 +88,8 @@ class _State:
 
     def settled(self, tol: float) -> bool:
         """Whether the last iterations have gained next to nothing."""
-        return len(self.recent) > _WINDOW and self.recent[0] - self.recent[-1] <= tol * abs(self.recent[-1])
+        full = len(self.recent) == self.recent.maxlen
+        return full and self.recent[0] - self.recent[-1] <= tol * abs(self.recent[-1])
 
 
 class _Trial:
@@ -128,9 +127,11 @@ class Descent:
     problems : (m,)
         Those to be treated, ascending.
     tol : float
-        A problem ends when five iterations have lowered G by less than this part of it.
+        A problem ends when the last iterations have lowered G by less than this part of it.
     n_pairs : int
         Pairs of steps and changes of the gradient that are kept.
+    window : int
+        How many iterations progress is judged over: a single one may be poor without much meaning.
 
     Attributes
     ----------
@@ -150,6 +151,7 @@ class Descent:
         *,
         tol: float,
         n_pairs: int = 12,
+        window: int = 5,
     ) -> None:
         self.objective, self.evaluate, self.C, self.centre, self.tol = objective, evaluate, C, centre, tol
         self.active = np.asarray(problems, dtype=np.int64)
@@ -162,7 +164,7 @@ class Descent:
         for c, k in enumerate(self.active):
             w = points[:, c].copy()
             value, plane = self._total(k, w, float(found.value[c])), Plane(float(found.loss[c]), slopes[:, c])
-            self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * plane.slope, plane, n_pairs)
+            self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * plane.slope, plane, n_pairs, window)
 
     def value(self, k: int) -> float:
         """G of problem k."""
@@ -186,15 +188,13 @@ class Descent:
         directions = [state.direction() for state in states]
         steepest = [not state.pairs for state in states]
         trials = [_Trial(s.value, float(s.gradient @ d), s.first_step(d)) for s, d in zip(states, directions)]
-        # The span takes the place of the scores: each is an array of all samples for each problem.
-        span, self._scores = self._scores, None
-        span = self.objective.join_spans(span, self._score(np.stack(directions, axis=1), self.active), len(states))
-        self._search(span, states, directions, trials)
+        ahead = self._score(np.stack(directions, axis=1), self.active)
+        self._search(ahead, states, directions, trials)
         moved = np.flatnonzero([trial.found is not None for trial in trials])
         if moved.size:
             self._move(moved, states, directions, trials)
         steps = np.array([0.0 if trial.found is None else trial.found.step for trial in trials])
-        self._scores = self.objective.mix(span, np.stack([np.ones_like(steps), steps], axis=1)[:, :, None])
+        self._scores = self.objective.along(self._scores, ahead, steps)
         ended = []
         for state, trial, was_steepest in zip(states, trials, steepest):
             if trial.found is None:
@@ -209,17 +209,18 @@ class Descent:
             self._scores = self.objective.select(self._scores, np.flatnonzero(going))
             self.active = self.active[going]
 
-    def _search(self, span: Handle, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
+    def _search(self, ahead: Handle, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
         """Line searches side by side: an inference for each that has not ended."""
         for _ in range(_TRIALS):
             going = np.flatnonzero([not trial.done for trial in trials])
             if going.size == 0:
                 return
-            rows = (2 * going[:, None] + np.arange(2)).ravel()
-            part = span if going.size == len(trials) else self.objective.select(span, rows)
+            here, there = self._scores, ahead
+            if going.size < len(trials):
+                here, there = (self.objective.select(handle, going) for handle in (here, there))
             steps = np.array([trials[c].step for c in going])
-            found = self.evaluate(self.objective.mix(part, np.stack([np.ones_like(steps), steps], axis=1)[:, :, None]))
-            along = self.objective.dots(found.coefficients, part)[:, 1]
+            found = self.evaluate(self.objective.along(here, there, steps))
+            along = self.objective.dots(found.coefficients, there)[:, 0]
             for place, c in enumerate(going):
                 k, w = int(self.active[c]), states[c].w + steps[place] * directions[c]
                 slope = (w - self.centre[:, k]) @ directions[c] + self.C[k] * along[place]

@@ -81,8 +81,8 @@ class Objective(Protocol):
         ``sum_i weights[c, i, j]`` times its i-th. No pass.
         """
 
-    def join_spans(self, first: Handle, second: Handle, n_problems: int) -> Handle:
-        """A span with the columns of both, problem by problem. No pass."""
+    def along(self, scores: Handle, ahead: Handle, steps: Array) -> Handle:
+        """``scores + steps * ahead``, with a step (m,) for each column. No pass."""
 
     def widen(self, span: Handle, scores: Handle, weights: Array) -> Handle:
         """A span with r more columns for each of m problems, combined of its T columns and of r others.

@@ -33,7 +33,7 @@ from rankhinge.solvers.protocol import Array, Planes, TightObjective
 
 __all__ = ["Tight"]
 
-# Five iterations of the descent that gain less than this part of the tolerance end it.
+# A window of iterations of the descent that gain less than this part of the tolerance ends it.
 _FINER = 0.1
 # C ascends from where the loss pulls w by this part of its length, in steps of a factor, each for so many iterations
 # and to so much coarser a tolerance than the last.
@@ -51,6 +51,8 @@ class Tight(Solver):
         ``w0``.
     certify : bool
         Without it the descent alone is run, and there is no gap.
+    window : int
+        How many iterations of the descent its progress is judged over.
     random_state : int, optional
         For the bundle solver.
     **options
@@ -65,11 +67,12 @@ class Tight(Solver):
         C: Array,
         *,
         certify: bool = True,
+        window: int = 5,
         random_state: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(objective, C, **options)
-        self.certify, self.random_state = certify, random_state
+        self.certify, self.window, self.random_state = certify, window, random_state
         self._gap = np.full(self.C.size, np.inf)
         self._planes = self.initial_planes
         self._inner: Bundle | None = None
@@ -113,7 +116,9 @@ class Tight(Solver):
             start = np.stack([w for _, w in self.best], axis=1)
             tol = _FINER * self.tol * (_COARSER if self._climbing(active) else 1.0)
             evaluate = self.objective.evaluate_tight
-            self._descent = Descent(self.objective, evaluate, self._present, self.centre, start, active, tol=tol)
+            self._descent = Descent(
+                self.objective, evaluate, self._present, self.centre, start, active, tol=tol, window=self.window
+            )
             self._counted, self._in_stage = 0.0, 0
         else:
             self._descent.step()

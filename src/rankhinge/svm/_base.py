@@ -21,7 +21,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
-from rankhinge.svm.tight import AUTO_PULL, AUTO_TIGHTNESS, INIT_C, find_start, n_negatives, rescaled
+from rankhinge.svm.tight import AUTO_PULL, AUTO_TIGHTNESS, INIT_C, find_start, n_negatives, rescaled, unit_of_C
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -130,13 +130,13 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
-        C = AUTO_PULL * scale**2 if isinstance(tuning.C, str) else tuning.C
         by_default = INIT_C.get(self.init, 1.0) if isinstance(self.init, str) else 1.0
         init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
         found = find_start(
             self.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
         )
         centre = rescaled(objective, found.coef, scale)
+        C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
         self._chosen = {"C_": C, "scale_": scale, "init_coef_": centre.T.copy()}
         solver = Tight(
             objective,
@@ -147,7 +147,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             random_state=seed_of(self.random_state),
             start=start,
         )
-        return solver, found.n_passes + 1
+        return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1)
 
     @contextmanager
     def _callbacks(self) -> Iterator[Callable[[], bool]]:

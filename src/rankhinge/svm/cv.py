@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -17,14 +18,15 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._validation import encode_queries
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import Lists, RankingObjective
+from rankhinge.objective import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
+from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.path import walk_path
 from rankhinge.svm.quality import list_quality, lists_quality
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, gains_of, ranking_lists
 from rankhinge.svm.tight import n_negatives
-from rankhinge.svm.tight_cv import Fold, choose_tight, grid_of, tight_grid
+from rankhinge.svm.tight_cv import choose_tight, grid_of, tight_grid
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
 
@@ -48,6 +50,13 @@ def _choose(scores: NDArray[np.float64]) -> int:
     return int(np.argmax(counted.mean(axis=1)))
 
 
+def _quality_of_rows(
+    loss: RankingLoss, relevant: NDArray[np.bool_], rows: NDArray[np.int64], scores: NDArray[np.float64]
+) -> float:
+    """The loss's metric of the list that some rows form."""
+    return list_quality(loss, relevant[rows], scores[rows])
+
+
 class _Search(LinearRankingMachine):
     """The search over the grid, for machines that can make folds."""
 
@@ -55,33 +64,36 @@ class _Search(LinearRankingMachine):
         if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
             raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
 
-    def _search_convex(self, folds: Sequence[Callable[[], Fold | None]], problems: list[Lists | None]) -> Tuning:
+    def _search(self, X: Any, parts: list[Part], n_folds: int, problems: list[Lists | None]) -> Tuning:
+        """What suits each problem best, judged by the folds."""
+        groups = batches(feature_map(X), parts, get_loss(self.loss))
+        search = self._search_tight if self.bound == "tight" else self._search_convex
+        return search(groups, n_folds, problems)
+
+    def _search_convex(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
         """C of each problem by the scores along the folds' paths."""
         K = len(problems)
         self.Cs_ = grid_of(self.Cs, "Cs", *_SPAN)
-        scores = np.full((K, self.Cs_.size, len(folds)), np.nan)
-        for place, make in enumerate(folds):
-            fold = make()
-            if fold is None:
-                continue
-            for j, result in enumerate(walk_path(fold.objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):
-                scores[fold.problems, j, place] = fold.quality(result.coef)
+        scores = np.full((K, self.Cs_.size, n_folds), np.nan)
+        for group in groups:
+            for j, result in enumerate(walk_path(group.objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):
+                scores[group.problems, j, group.folds] = group.quality(result.coef)
         chosen = [0 if lists is None else _choose(scores[k]) for k, lists in enumerate(problems)]
         self.scores_ = scores if K > 1 else scores[0]
         return Tuning(C=self.Cs_[chosen])
 
-    def _search_tight(self, folds: Sequence[Callable[[], Fold | None]], problems: list[Lists | None]) -> Tuning:
+    def _search_tight(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
         """C, scale and C of the start of each problem."""
         K = len(problems)
         negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
         grid = tight_grid(self.init, self.init_Cs, self.scales, self.Cs, negatives)
-        choice = choose_tight(lambda place: folds[place](), len(folds), grid, tol=self.tol, max_iter=self.max_iter)
+        choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter)
         for k, lists in enumerate(problems):
             if lists is not None and np.isnan(choice.init_scores[k]).any(axis=0).all():
                 raise ValueError(_NO_FOLD)
         for name, values in zip(
             ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),
-            (grid.Cs, grid.scales, choice.scores, choice.init_scores, choice.tuning.init_C),
+            (choice.Cs, grid.scales, choice.scores, choice.init_scores, choice.tuning.init_C),
             strict=True,
         ):
             setattr(self, name, values if K > 1 else values[0])
@@ -100,18 +112,18 @@ class RankSVCCV(_Search, RankSVC):
     loss : str or RankingLoss, default "ap"
     Cs : int or array, default 8
         The grid, or how many values between 0.1 and 100,000.
-        Tight bound: how many values of ``C / scale²`` between 0.01 and 100.
+        Tight bound: how many multiples of ``‖w₀‖ / ‖∇T(w₀)‖`` between 0.1 and 100.
     cv : int, splitter or iterable, default 5
         Stratified folds, shuffled with `random_state`, if an int.
     bound : {"convex", "tight"}, default "convex"
         With the tight bound the start, the scale and C are chosen, in this order.
-    scales : int or array, default 3
-        Tight bound: the grid of scales, or how many between a hundredth and a tenth of the number of negatives.
+    scales : int or array, default 2
+        Tight bound: the grid of scales, or how many between a thousandth and a hundredth of the number of negatives.
     init : {"logistic", "convex"} or array of shape (K, d), default "logistic"
         Tight bound: the start, as for `RankSVC`.
     init_Cs : int, array or None, default None
-        Tight bound: the grid of C of the start, or how many; None: 11 between 1e-4 and 10 for the logistic
-        regression, 8 between 0.1 and 100,000 for the convex bound.
+        Tight bound: the grid of C of the start, or how many; None: 8, between 1e-4 and 10 for the logistic
+        regression, between 0.1 and 100,000 for the convex bound.
     solver, tol, max_iter, threshold, random_state, verbose
         As for `RankSVC`; the paths use the bundle solver.
 
@@ -120,7 +132,8 @@ class RankSVCCV(_Search, RankSVC):
     C_ : float or ndarray of shape (K,)
         The chosen value; for the tight bound beside `scale_` and `init_C_`.
     Cs_ : ndarray of shape (n_Cs,)
-        Tight bound: of shape (n_scales, n_Cs) or (K, n_scales, n_Cs).
+        Tight bound: of shape (2, n_scales, n_Cs) or (K, 2, n_scales, n_Cs), first for the best start, then for its
+        neighbour.
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
         The metric on the test part of each fold. Tight bound: of shape (2, n_scales, n_Cs, n_folds), or K of them;
         first for the best start, then for its neighbour; nan where a path was not followed.
@@ -153,7 +166,7 @@ class RankSVCCV(_Search, RankSVC):
         *,
         cv: Any = None,
         bound: str = "convex",
-        scales: int | ArrayLike = 3,
+        scales: int | ArrayLike = 2,
         init: str | ArrayLike = "logistic",
         init_Cs: int | ArrayLike | None = None,
         solver: str = "bundle",
@@ -195,12 +208,11 @@ class RankSVCCV(_Search, RankSVC):
         X, y = self._validated_targets(X, y, mask)
         targets = encode_targets(y, mask)
         self._check_bound()
-        parts = list(self._folds(X, y, targets.kind, groups))
+        folds = list(self._folds(X, y, targets.kind, groups))
+        parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
-        folds = [partial(self._fold, X, targets, train, test) for train, test in parts]
-        search = self._search_tight if self.bound == "tight" else self._search_convex
-        tuning = search(folds, [lists if use else None for lists, use in zip(targets.lists(), usable, strict=True)])
-        return self._fit_targets(X, targets, tuning)
+        problems = [lists if use else None for lists, use in zip(targets.lists(), usable, strict=True)]
+        return self._fit_targets(X, targets, self._search(X, parts, len(folds), problems))
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         splitter = check_cv(self.cv, y if kind != "multilabel" else None, classifier=kind != "multilabel")
@@ -210,26 +222,18 @@ class RankSVCCV(_Search, RankSVC):
             splitter.random_state = check_random_state(self.random_state).randint(2**31 - 1)
         return splitter.split(X, y, groups)
 
-    def _fold(self, X: Any, targets: Targets, train: NDArray[Any], test: NDArray[Any]) -> Fold | None:
+    def _parts(self, targets: Targets, fold: int, train: NDArray[Any], test: NDArray[Any]) -> Iterator[Part]:
         """The problems that have both classes in the training part of a fold."""
         loss = get_loss(self.loss)
-        labelled = None if targets.labelled is None else np.ascontiguousarray(targets.labelled[:, train])
-        part = targets._replace(relevant=np.ascontiguousarray(targets.relevant[:, train]), labelled=labelled)
-        problems = np.flatnonzero(part.usable())
-        if problems.size == 0:
-            return None
+        labelled = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
+        inside = np.zeros(targets.relevant.shape[1], dtype=bool)
+        inside[train] = True
+        part = targets._replace(labelled=labelled & inside)
         lists = part.lists()
-        objective = RankingObjective(feature_map(_safe_indexing(X, train)), [lists[k] for k in problems], loss)
-        features = feature_map(_safe_indexing(X, test))
-
-        def quality(coef: NDArray[np.float64]) -> NDArray[np.float64]:
-            values = []
-            for k, row in zip(problems, features.scores(coef), strict=True):
-                known = slice(None) if targets.labelled is None else targets.labelled[k, test]
-                values.append(list_quality(loss, targets.relevant[k, test][known], row[known]))
-            return np.array(values)
-
-        return Fold(objective, problems, quality)
+        for k in np.flatnonzero(part.usable()):
+            rows = np.arange(inside.size)[test]
+            rows = rows[labelled[k, rows]]
+            yield Part(int(k), fold, lists[k], partial(_quality_of_rows, loss, targets.relevant[k], rows))
 
 
 class SVMRankerCV(_Search, SVMRanker):
@@ -273,7 +277,7 @@ class SVMRankerCV(_Search, SVMRanker):
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
         bound: str = "convex",
-        scales: int | ArrayLike = 3,
+        scales: int | ArrayLike = 2,
         init: str | ArrayLike = "logistic",
         init_Cs: int | ArrayLike | None = None,
         solver: str = "bundle",
@@ -316,9 +320,9 @@ class SVMRankerCV(_Search, SVMRanker):
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
         units = np.arange(y.size) if qid is None else encode_queries(qid, y.size, counted="y")[1]
         part_of = self._unit_folds(units)[units]
-        folds = [partial(self._fold, X, y, qid, query_weight, part_of == place) for place in range(self.cv)]
-        search = self._search_tight if self.bound == "tight" else self._search_convex
-        return self._fit_lists(X, y, qid, query_weight, search(folds, [lists]))
+        parts = [self._part(y, qid, query_weight, place, part_of == place) for place in range(self.cv)]
+        tuning = self._search(X, [part for part in parts if part is not None], self.cv, [lists])
+        return self._fit_lists(X, y, qid, query_weight, tuning)
 
     def _unit_folds(self, units: NDArray[Any]) -> NDArray[np.int64]:
         """The fold of each query."""
@@ -329,7 +333,7 @@ class SVMRankerCV(_Search, SVMRanker):
         check_random_state(self.random_state).shuffle(folds)
         return folds
 
-    def _fold(self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, test: NDArray[np.bool_]) -> Fold | None:
+    def _part(self, y: NDArray[Any], qid: Any, query_weight: Any, fold: int, test: NDArray[np.bool_]) -> Part | None:
         """One fold, or None if its training part has no usable list."""
         loss = get_loss(self.loss)
         inside, outside = np.flatnonzero(~test), np.flatnonzero(test)
@@ -342,11 +346,10 @@ class SVMRankerCV(_Search, SVMRanker):
             lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)
         except ValueError:
             return None
-        objective = RankingObjective(feature_map(_safe_indexing(X, inside)), [lists], loss)
-        features = feature_map(_safe_indexing(X, outside))
         labels = y[outside].astype(np.float64)
 
-        def quality(coef: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.array([lists_quality(loss, labels, self.gains, features.scores(coef)[0], qid_test)])
+        def quality(scores: NDArray[np.float64]) -> float:
+            return lists_quality(loss, labels, self.gains, scores[outside], qid_test)
 
-        return Fold(objective, np.zeros(1, np.int64), quality)
+        index = inside if lists.index is None else inside[lists.index]
+        return Part(0, fold, replace(lists, index=index), quality)

@@ -159,7 +159,10 @@ class _LogisticLoss:
 
 
 def fit_logistic(
-    objective: RankingObjective, C: NDArray[Any], start: NDArray[np.float64] | None = None
+    objective: RankingObjective,
+    C: NDArray[Any],
+    start: NDArray[np.float64] | None = None,
+    problems: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], int]:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
@@ -168,6 +171,8 @@ def fit_logistic(
     objective : RankingObjective
     C : ndarray of shape (K,)
     start : ndarray of shape (d, K), optional
+    problems : ndarray of shape (m,), optional
+        Those to be fitted, ascending; the others stay at the start.
 
     Returns
     -------
@@ -177,10 +182,13 @@ def fit_logistic(
     K = objective.n_problems
     centre = np.zeros((objective.n_features, K))
     loss = _LogisticLoss(objective.problems)
-    begin = centre if start is None else start
-    descent = Descent(objective, loss.evaluate, C, centre, begin, np.arange(K), tol=_TOLERANCE)
+    coef = centre.copy() if start is None else start.copy()
+    problems = np.arange(K) if problems is None else problems
+    descent = Descent(objective, loss.evaluate, C, centre, coef, problems, tol=_TOLERANCE)
     for _ in range(_ITERATIONS):
         if descent.active.size == 0:
             break
         descent.step()
-    return np.stack([descent.point(k) for k in range(K)], axis=1), descent.n_passes
+    for k in problems:
+        coef[:, k] = descent.point(int(k))
+    return coef, descent.n_passes

@@ -92,14 +92,14 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ordinary binary SVM in the same machinery.
     C : float, array of shape (K,) or "auto", default "auto"
         Weight of the loss, which lies between 0 and 1 or little above: useful values are larger than those of
-        `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1 for the convex bound, ``scale² / 10`` for the
-        tight one.
+        `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1 for the convex bound, ``0.3 ‖w₀‖ / ‖∇T(w₀)‖``
+        for the tight one.
     bound : {"convex", "tight"}, default "convex"
         The convex bound compares with the perfect ranking, the tight one with the ranking by the scores themselves, and
         tends to the loss itself. It is not convex, needs a start, and pays where the classes overlap; see Notes.
     scale : float, array of shape (K,) or "auto", default "auto"
         Tight bound: standard deviation of the start's scores. The larger, the tighter. ``"auto"``: the number of
-        negatives over 30.
+        negatives over 100.
     init : {"logistic", "convex"} or array of shape (K, d), default "logistic"
         Tight bound: the start w₀, towards which the fit is pulled: a logistic regression, the solution of the
         convex bound, or coefficients.

@@ -133,7 +133,7 @@ class SVMRanker(LinearRankingMachine):
     loss : str or RankingLoss, default "ndcg"
         As for `RankSVC`.
     C : float or "auto", default "auto"
-        ``"auto"``: 1 for the convex bound, ``scale² / 10`` for the tight one.
+        ``"auto"``: 1 for the convex bound, ``0.3 ‖w₀‖ / ‖∇T(w₀)‖`` for the tight one.
     gains : {"exponential", "linear"} or array, default "exponential"
         Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
     level_weights : {"uniform"} or array, optional
@@ -142,7 +142,7 @@ class SVMRanker(LinearRankingMachine):
         As for `RankSVC`; the tight bound is taken of each list at each threshold.
     scale : float or "auto", default "auto"
         Tight bound: standard deviation of the start's scores within the lists. ``"auto"``: the mean number of
-        negatives over 30.
+        negatives over 100.
     init : {"logistic", "convex"} or array of shape (d,), default "logistic"
         Tight bound: the start. The logistic regression tells the samples at or above each threshold from the others,
         with an intercept for each list.

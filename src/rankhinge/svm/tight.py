@@ -4,8 +4,11 @@ r"""The tight bound for linear machines: where it starts, how tight it is, how h
 
 :math:`w_0` is the start, rescaled so that its scores have the standard deviation `scale` within the lists. T depends on
 the size of the scores beside the margins that the loss asks for. These are proportional to the number of negatives: for
-AP, two neighbours at the top of the list are to lie N / 8 apart, lower ones less. So the scale is measured in N. And
-as w has the size of the scale, the pull ``½‖w - w₀‖²`` is measured in its square.
+AP, two neighbours at the top of the list are to lie N / 8 apart, lower ones less. So the scale is measured in N.
+
+C is measured in ``‖w₀‖ / ‖∇T(w₀)‖``, with the gradient in w: at one such unit a first step with the slope of the loss
+leads as far away as the start is from 0. Whatever the units of the features, the loss and the scale are, the same few
+multiples are worth trying.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
 from rankhinge.svm.logistic import fit_logistic
 
-__all__ = ["AUTO_PULL", "AUTO_TIGHTNESS", "INIT_C", "Start", "find_start", "n_negatives", "rescaled"]
+__all__ = ["AUTO_PULL", "AUTO_TIGHTNESS", "INIT_C", "Start", "find_start", "n_negatives", "rescaled", "unit_of_C"]
 
-# scale / N and C / scale² where nothing else is asked for.
-AUTO_TIGHTNESS = 1 / 30
-AUTO_PULL = 0.1
+# scale / N, and C in its unit, where nothing else is asked for.
+AUTO_TIGHTNESS = 1 / 100
+AUTO_PULL = 0.3
 # C of the start by default: scikit-learn's for the logistic one.
 INIT_C = {"logistic": 1.0, "convex": 100.0}
 
@@ -81,6 +84,16 @@ def rescaled(objective: RankingObjective, coef: NDArray[np.float64], scale: NDAr
         )
     rescaled: NDArray[np.float64] = coef * (scale / spread)
     return rescaled
+
+
+def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``‖w₀‖ / ‖∇T(w₀)‖`` of each problem, for centres (d, K); two passes over X."""
+    scores = objective.score(centre, np.arange(objective.n_problems))
+    u: Any = objective.evaluate_tight(scores).coefficients
+    length, slope = np.linalg.norm(centre, axis=0), np.linalg.norm(objective.adjoint(u), axis=0)
+    # Where the loss does not change, nothing is to be gained, and any C will do.
+    unit: NDArray[np.float64] = np.divide(length, slope, out=length**2, where=slope > 0)
+    return unit
 
 
 def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:

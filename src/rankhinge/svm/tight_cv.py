@@ -3,14 +3,14 @@
 In three stages, each with warm starts. First the start alone: its own path over C is scored on the test parts. Then the
 tight bound along a path over C, at the middle scale, from the best start and from its neighbour with a smaller C (which
 leaves more to be gained). Last the other scales from the better of the two. The paths are followed by descent alone:
-only the final fit is certified. All problems run in lockstep, each with a start and a scale of its own.
+only the final fit is certified. All problems of all folds run in lockstep, each with a start and a scale of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,55 +18,54 @@ from numpy.typing import NDArray
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Tight
 from rankhinge.svm._base import Tuning
+from rankhinge.svm.folds import Batch
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import walk_path
-from rankhinge.svm.tight import find_start, rescaled
+from rankhinge.svm.tight import find_start, rescaled, unit_of_C
 
-__all__ = ["Fold", "TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
+__all__ = ["TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
+
+Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64], None]
+"""Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
 
 # Of the descent for each point of the grid: further steps would change the score by less than its noise.
-_STEPS, _TOL = 20, 1e-2
+_STEPS, _TOL, _WINDOW = 20, 1e-2, 2
 _N_STARTS = 2
-# Grids in their own units: C of the starts, scale / N, and C / scale².
-_INIT_CS = {"logistic": (-4.0, 1.0, 11), "convex": (-1.0, 5.0, 8)}
-_TIGHTNESS = (-2.0, -1.0)
-_PULLS = (-2.0, 2.0)
+# Grids in their own units: C of the starts, scale / N, and C in `tight.unit_of_C`.
+_INIT_CS = {"logistic": (-4.0, 1.0, 8), "convex": (-1.0, 5.0, 8)}
+_TIGHTNESS = (-3.0, -2.0)
+_PULLS = (-1.0, 2.0)
 # A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
 _DECLINE = 0.02
+# How much worse than the best a more regularised point may be, in standard errors.
+_TOLERATED = 0.25
 # How many values of C beyond the best of the middle scale the other scales are followed.
 _BEYOND = 1
 
 
-class Fold(NamedTuple):
-    """A training part, and how well coefficients (d, m) rank the test part.
-
-    `problems` says which of the K problems the m of the objective are; `quality` gives m numbers, nan where the test
-    part cannot be ranked.
-    """
-
-    objective: RankingObjective
-    problems: NDArray[np.int64]
-    quality: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
-
 class TightGrid(NamedTuple):
-    """What is tried: `init_Cs` (n_starts,), `scales` (K, n_scales) and `Cs` (K, n_scales, n_Cs), ascending."""
+    """What is tried: `init_Cs` (n_init_Cs,), `scales` (K, n_scales) and `Cs` (n_Cs,), ascending.
+
+    `Cs` are multiples of the unit that belongs to a start and a scale, or, if not `in_units`, themselves.
+    """
 
     init: Any
     init_Cs: NDArray[np.float64]
     scales: NDArray[np.float64]
     Cs: NDArray[np.float64]
+    in_units: bool
 
 
 class TightChoice(NamedTuple):
     """The best of a grid for each problem, and the scores that led there.
 
-    `init_scores` has the shape (K, n_init_Cs, n_folds), `scores` (K, 2, n_scales, n_Cs, n_folds): its second axis
-    is that of the two starts, the best and its neighbour.
+    `init_scores` has the shape (K, n_init_Cs, n_folds), `Cs` (K, 2, n_scales, n_Cs), and `scores` one axis more, for
+    folds. The second axis is that of the two starts, the best and its neighbour; nan where nothing was tried.
     """
 
     tuning: Tuning
     init_scores: NDArray[np.float64]
+    Cs: NDArray[np.float64]
     scores: NDArray[np.float64]
 
 
@@ -84,120 +83,128 @@ def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray
     starts = grid_of(count if init_Cs is None or not isinstance(init, str) else init_Cs, "init_Cs", low, high)
     widths = grid_of(scales, "scales", *_TIGHTNESS)
     widths = negatives[:, None] * widths if isinstance(scales, Integral) else np.tile(widths, (negatives.size, 1))
-    pulls = grid_of(Cs, "Cs", *_PULLS)
-    if isinstance(Cs, Integral):
-        return TightGrid(init, starts, widths, widths[:, :, None] ** 2 * pulls)
-    return TightGrid(init, starts, widths, np.tile(pulls, (*widths.shape, 1)))
+    return TightGrid(init, starts, widths, grid_of(Cs, "Cs", *_PULLS), isinstance(Cs, Integral))
 
 
-def choose_tight(
-    folds: Callable[[int], Fold | None], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int
-) -> TightChoice:
+def choose_tight(groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int) -> TightChoice:
     """Score the grid on every fold, and take the best point for each problem.
 
     Parameters
     ----------
-    folds : callable
-        ``folds(i)``: fold i, or None if nothing in it can be ranked. It is called again for each part of the search:
-        training parts are not kept.
+    groups : list of Batch
+        Each problem on each fold where it can be ranked.
     """
-    K, n_scales, n_Cs = grid.Cs.shape
+    (K, n_scales), n_Cs = grid.scales.shape, grid.Cs.size
     init_scores = np.full((K, grid.init_Cs.size, n_folds), np.nan)
     starts: list[list[NDArray[np.float64]]] = []
-    for place in range(n_folds):
-        fold = folds(place)
-        starts.append([])
-        if fold is not None:
-            found = _along(_starts(fold, grid, tol, max_iter), fold.quality, grid.init_Cs.size)
-            starts[place], init_scores[fold.problems, :, place] = found
-    best = [int(np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1))) for k in range(K)]
-    tried = np.array([[a, max(a - 1, 0)] for a in best])
-    scores = np.full((K, _N_STARTS, n_scales, n_Cs, n_folds), np.nan)
+    for group in groups:
+        coefs, found = _along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size)
+        starts.append(coefs)
+        init_scores[group.problems, :, group.folds] = found
+    best = np.array([np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1)) for k in range(K)])
+    tried = np.maximum(best[:, None] - np.arange(_N_STARTS), 0)
+    Cs = np.full((K, _N_STARTS, n_scales, n_Cs), np.nan)
+    scores = np.full((*Cs.shape, n_folds), np.nan)
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
     middle, everywhere = n_scales // 2, np.arange(K)
     for a in range(_N_STARTS):
-        _score_paths(folds, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, scores)
+        _score_paths(groups, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, Cs, scores)
     chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
     better = np.array([point.start for point in chosen])
-    # C is measured in the square of the scale: the best of one scale is not far from that of another.
+    # In its unit, the best C of one scale is not far from that of another.
     length = min(n_Cs, max(point.top for point in chosen) + _BEYOND)
     for place in set(range(n_scales)) - {middle}:
-        _score_paths(folds, starts, grid, tried[everywhere, better], better, place, length, scores)
+        _score_paths(groups, starts, grid, tried[everywhere, better], better, place, length, Cs, scores)
     chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
-    return TightChoice(_tuning(chosen, tried, grid), init_scores, scores)
+    return TightChoice(_tuning(chosen, tried, grid, Cs), init_scores, Cs, scores)
 
 
 def _score_paths(
-    folds: Callable[[int], Fold | None],
+    groups: list[Batch],
     starts: list[list[NDArray[np.float64]]],
     grid: TightGrid,
     which: NDArray[np.int64],
     slots: NDArray[np.int64],
     scale: int,
     length: int,
+    Cs: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Fill in the scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
+    """Fill in Cs and scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
 
     Beyond the first `length` values of C the path is not followed.
     """
-    for place in range(scores.shape[-1]):
-        fold = folds(place)
-        if fold is None:
-            continue
-        mine = fold.problems
-        coef = np.stack([starts[place][which[k]][:, c] for c, k in enumerate(mine)], axis=1)
-        centre = rescaled(fold.objective, coef, grid.scales[mine, scale])
-        path = _tight_path(fold.objective, centre, grid.Cs[mine, scale, :length])
-        scores[mine, slots[mine], scale, :, place] = _along(path, fold.quality, grid.Cs.shape[2])[1]
+    centres = []
+    for group, coefs in zip(groups, starts, strict=True):
+        coef = np.stack([coefs[which[k]][:, c] for c, k in enumerate(group.problems)], axis=1)
+        centres.append(rescaled(group.objective, coef, grid.scales[group.problems, scale]))
+    units = _units(groups, centres, slots.size) if grid.in_units else np.ones(slots.size)
+    Cs[np.arange(slots.size), slots, scale] = units[:, None] * grid.Cs
+    for group, centre in zip(groups, centres, strict=True):
+        mine = group.problems
+        path = _tight_path(group.objective, centre, Cs[mine, slots[mine], scale, :length])
+        scores[mine, slots[mine], scale, :, group.folds] = _along(path, group.quality, grid.Cs.size)[1]
 
 
-def _starts(fold: Fold, grid: TightGrid, tol: float, max_iter: int) -> Iterator[NDArray[np.float64]]:
+def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: int) -> NDArray[np.float64]:
+    """The unit of C of each problem: the geometric mean over its folds; 1 for one without any."""
+    problems = np.concatenate([group.problems for group in groups])
+    logs = np.concatenate([np.log(unit_of_C(group.objective, centre)) for group, centre in zip(groups, centres)])
+    sums, counts = np.bincount(problems, logs, n_problems), np.bincount(problems, minlength=n_problems)
+    units: NDArray[np.float64] = np.exp(sums / np.maximum(counts, 1))
+    return units
+
+
+def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     """Coefficients of the starts for each C, each begun where the one before ended."""
-    objective = fold.objective
+    objective = group.objective
     if not isinstance(grid.init, str):
         part = np.asarray(grid.init, dtype=np.float64)
-        part = part if part.ndim == 1 else part[fold.problems]
+        part = np.tile(part, (group.problems.size, 1)) if part.ndim == 1 else part[group.problems]
         yield find_start(part, objective, grid.init_Cs, tol=tol, max_iter=max_iter, random_state=None).coef
     elif grid.init == "convex":
         for result in walk_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter):
             yield result.coef
     else:
-        coef = None
+        coef, going = None, np.arange(objective.n_problems)
         for C in grid.init_Cs:
-            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef)
-            yield coef
+            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going)
+            going = yield coef
 
 
-def _tight_path(
-    objective: RankingObjective, centre: NDArray[np.float64], Cs: NDArray[np.float64]
-) -> Iterator[NDArray[np.float64]]:
+def _tight_path(objective: RankingObjective, centre: NDArray[np.float64], Cs: NDArray[np.float64]) -> Path:
     """Descents for each C of shape (m, n_Cs) in turn, each begun where the one before ended."""
-    coef = centre
+    coef, going = centre, np.arange(objective.n_problems)
     for C in Cs.T:
-        coef = Tight(objective, C, centre=centre, start=coef, tol=_TOL, max_iter=_STEPS, certify=False).run().coef
-        yield coef
+        options: dict[str, Any] = {"tol": _TOL, "max_iter": _STEPS, "window": _WINDOW, "certify": False}
+        coef = Tight(objective, C, centre=centre, start=coef, problems=going, **options).run().coef
+        going = yield coef
 
 
 def _along(
-    path: Iterator[NDArray[np.float64]], quality: Callable[[NDArray[np.float64]], NDArray[np.float64]], length: int
+    path: Path, quality: Callable[[NDArray[np.float64]], NDArray[np.float64]], length: int
 ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-    """Coefficients and scores (m, length) along a path; it ends early where every problem has begun to overfit.
+    """Coefficients and scores (m, length) along a path, which goes on with the problems that do not yet overfit.
 
-    The points after that get the last coefficients and scores.
+    The others keep their last coefficients and scores.
     """
-    coefs: list[NDArray[np.float64]] = []
-    scores: list[NDArray[np.float64]] = []
-    for coef in path:
-        coefs.append(coef)
-        scores.append(quality(coef))
-        if len(scores) > 2:
-            so_far = np.array(scores)
-            worse = so_far[-2:] < (1.0 - _DECLINE) * so_far.max(axis=0)
-            if np.all(worse | np.isnan(so_far[-2:])):
-                break
-    missing = length - len(scores)
-    return coefs + [coefs[-1]] * missing, np.array(scores + [scores[-1]] * missing).T
+    coefs = [next(path)]
+    scores = [quality(coefs[0])]
+    while len(scores) < length:
+        going = np.flatnonzero(~_overfits(np.array(scores)))
+        try:
+            coefs.append(path.send(going) if going.size else coefs[-1])
+        except StopIteration:
+            coefs.append(coefs[-1])
+        scores.append(scores[-1] if coefs[-1] is coefs[-2] else quality(coefs[-1]))
+    return coefs, np.array(scores).T
+
+
+def _overfits(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which problems were much worse at the last two points of a path (length, m) than at best, or have no score."""
+    last = scores[-2:]
+    worse = (last < (1.0 - _DECLINE) * scores.max(axis=0)) | np.isnan(last)
+    return worse.all(axis=0) & (len(scores) > 2)
 
 
 def _counted(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -228,8 +235,8 @@ class _Point(NamedTuple):
 def _best(scores: NDArray[np.float64]) -> tuple[int, int, float]:
     """Which point of a path (length, n_folds) to take, which one is the best, and the mean score of that.
 
-    Taken is the earliest, most regularised one that is not noticeably worse than the best: by no more than the
-    standard error of the difference, which is taken fold by fold (the one-standard-error rule of Breiman et al. 1984).
+    Taken is the earliest, most regularised one that is not noticeably worse than the best: by a quarter of the standard
+    error of the difference, which is taken fold by fold (Breiman et al. 1984 allow one; less was better here).
     """
     counted = _smooth(_counted(scores))
     n_folds = counted.shape[1]
@@ -239,7 +246,7 @@ def _best(scores: NDArray[np.float64]) -> tuple[int, int, float]:
     top = int(np.argmax(means))
     lost = counted[top] - counted
     error = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(means.size)
-    return int(np.argmax(lost.mean(axis=1) <= error)), top, float(means[top])
+    return int(np.argmax(lost.mean(axis=1) <= _TOLERATED * error)), top, float(means[top])
 
 
 def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried: NDArray[np.int64]) -> _Point:
@@ -259,11 +266,10 @@ def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried
     return best
 
 
-def _tuning(chosen: list[_Point], tried: NDArray[np.int64], grid: TightGrid) -> Tuning:
+def _tuning(chosen: list[_Point], tried: NDArray[np.int64], grid: TightGrid, Cs: NDArray[np.float64]) -> Tuning:
     """What the points stand for; the start itself is the least C of the path, ten times smaller."""
-    C = [
-        grid.Cs[k, p.scale, p.place - 1] if p.place > 0 else 0.1 * grid.Cs[k, p.scale, 0] for k, p in enumerate(chosen)
-    ]
+    paths = [Cs[k, p.start, p.scale] for k, p in enumerate(chosen)]
+    C = [path[p.place - 1] if p.place > 0 else 0.1 * path[0] for path, p in zip(paths, chosen, strict=True)]
     scale = [grid.scales[k, p.scale] for k, p in enumerate(chosen)]
     init_C = [grid.init_Cs[tried[k, p.start]] for k, p in enumerate(chosen)]
     return Tuning(*(np.array(values) for values in (C, scale, init_C)))

@@ -1,0 +1,177 @@
+"""The ranking by the scores themselves, which the tight bound compares with.
+
+Its score is ``H(s) = max_R F(R; s)``, and its coefficients are a subgradient of H. No search is needed: what counts is
+how many positives score at least as much as a negative. A grid over the range of the positives, with some buckets for
+each of them, tells that for most negatives at once; those that share a bucket with positives are compared with them. So
+it takes one pass, O(N + P log P) if the positives are spread evenly and O((N + P) log P) at worst.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge import _threads
+from rankhinge.inference.buckets import bucket_of, make_grid
+from rankhinge.inference.jit import inner, kernel
+from rankhinge.inference.long_list import LONG, equal_shares, on_stretches, stretches
+from rankhinge.inference.partition import sort_descending
+from rankhinge.inference.passes import CHUNK
+from rankhinge.inference.whole import find
+
+__all__ = ["subtract_ranking", "subtract_rankings"]
+
+_BUCKETS_PER_POSITIVE, _MOST_BUCKETS = 16, 1 << 17
+
+
+@kernel
+def _tabulate(positives):
+    """For positives in descending order: a grid, and how many of them lie in each bucket or above it."""
+    wanted = min(_BUCKETS_PER_POSITIVE * positives.size, _MOST_BUCKETS)
+    lowest, highest = positives[positives.size - 1], positives[0]
+    # Scores beyond all positives fall into buckets without any.
+    margin = 4.0 * (highest - lowest) / wanted
+    grid = make_grid(lowest - margin, highest + margin, wanted)
+    above = np.zeros(grid.size + 1, np.int32)
+    for i in range(positives.size):
+        above[bucket_of(grid, positives[i])] += 1
+    for b in range(grid.size - 1, -1, -1):
+        above[b] += above[b + 1]
+    return grid, above
+
+
+@inner
+def _n_above(positives, score, first, last):
+    """How many positives score at least `score`, if the first ones do and none from `last` on does."""
+    while first < last:
+        middle = (first + last) // 2
+        if positives[middle] >= score:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel
+def _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, coefficients, rank_counts, sums):
+    """Subtract ``u = 2 b / (P N)`` of the negatives, b positives below each.
+
+    Counts them in ``rank_counts[a]``, with a positives above; ``sums[c]`` becomes ``Σ u (s - centre)`` of chunk c.
+    """
+    n_positives = positives.size
+    unit, centre = 2.0 / n_positives / n_negatives, positives[n_positives // 2]
+    buckets = np.empty(min(scores.size, CHUNK), np.uint32)
+    for start in range(0, scores.size, CHUNK):
+        part, part_relevant = scores[start : start + CHUNK], relevant[start : start + CHUNK]
+        part_coefficients = coefficients[start : start + CHUNK]
+        # A loop of its own: it is vectorised.
+        for k in range(part.size):
+            buckets[k] = bucket_of(grid, np.float64(part[k]))
+        total = 0.0
+        for k in range(part.size):
+            score, bucket = np.float64(part[k]), buckets[k]
+            # Seldom: the only branch. A positive counts as if it had all above it, and adds nothing.
+            n_above, last = above[bucket + np.uint32(1)], above[bucket]
+            if n_above != last:
+                n_above = _n_above(positives, score, n_above, last)
+            n_above = n_positives if part_relevant[k] else n_above
+            u = unit * (n_positives - n_above)
+            part_coefficients[k] -= u
+            total += u * (score - centre)
+            rank_counts[n_above] += 1
+        sums[start // CHUNK] = total
+
+
+@kernel
+def _subtract_positives(positives, index, n_negatives, rank_counts, coefficients):
+    """Subtract ``u = -2 a / (P N)`` of the positives, a negatives above each; returns their ``Σ u (s - centre)``."""
+    n_positives = positives.size
+    unit, centre = 2.0 / n_positives / n_negatives, positives[n_positives // 2]
+    total, n_above = 0.0, 0
+    for i in range(n_positives):
+        n_above += rank_counts[i]
+        u = -unit * n_above
+        coefficients[index[i]] -= u
+        total += u * (positives[i] - centre)
+    return total
+
+
+@kernel
+def _subtract(scores, relevant, coefficients):
+    """`subtract_ranking` of one list that has both classes, or 0."""
+    positives, index = find(scores, relevant, True)
+    n_negatives = scores.size - positives.size
+    if positives.size == 0 or n_negatives == 0:
+        return 0.0
+    sort_descending(positives, index)
+    grid, above = _tabulate(positives)
+    rank_counts = np.zeros(positives.size + 1, np.int64)
+    sums = np.empty((scores.size + CHUNK - 1) // CHUNK)
+    _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, coefficients, rank_counts, sums)
+    total = 0.0
+    for chunk in range(sums.size):
+        total += sums[chunk]
+    return total + _subtract_positives(positives, index, n_negatives, rank_counts, coefficients)
+
+
+@kernel
+def _subtract_lists(scores, relevant, offsets, longest, coefficients, values, first, last):
+    for q in range(first, last):
+        part = slice(offsets[q], offsets[q + 1])
+        if part.stop - part.start < longest:
+            values[q] = _subtract(scores[part], relevant[part], coefficients[part])
+
+
+def subtract_ranking(scores: NDArray[Any], relevant: NDArray[np.bool_], coefficients: NDArray[Any]) -> float:
+    """H of one list; subtracts the coefficients of the ranking by the scores.
+
+    Scores must be finite. Among equal ones the positives come first. A list of one class has H = 0.
+
+    Parameters
+    ----------
+    scores, relevant, coefficients : ndarray of shape (n,)
+        The last is changed.
+    """
+    if scores.size < LONG:
+        return float(_subtract(scores, relevant, coefficients))
+    index = np.flatnonzero(relevant)
+    n_negatives = scores.size - index.size
+    if index.size == 0 or n_negatives == 0:
+        return 0.0
+    positives = scores[index].astype(np.float64)
+    sort_descending(positives, index)
+    grid, above = _tabulate(positives)
+    parts = stretches(scores.size)
+    rank_counts = np.zeros((len(parts), positives.size + 1), np.int64)
+    sums = np.empty(-(-scores.size // CHUNK))
+
+    def work(n: int, part: slice) -> None:
+        arrays = scores[part], relevant[part], coefficients[part], rank_counts[n], sums[part.start // CHUNK :]
+        _subtract_negatives(positives, n_negatives, grid, above, *arrays)
+
+    on_stretches(work, parts)
+    total = _subtract_positives(positives, index, n_negatives, rank_counts.sum(axis=0), coefficients)
+    return float(sums.sum()) + float(total)
+
+
+def subtract_rankings(
+    scores: NDArray[Any], relevant: NDArray[np.bool_], offsets: NDArray[np.int64], coefficients: NDArray[Any]
+) -> NDArray[np.float64]:
+    """`subtract_ranking` of many lists, on all threads: H of each.
+
+    Parameters
+    ----------
+    scores, relevant, coefficients : ndarray of shape (n,)
+    offsets : ndarray of shape (n_lists + 1,)
+    """
+    values = np.zeros(offsets.size - 1)
+    for q in np.flatnonzero(np.diff(offsets) >= LONG):
+        part = slice(int(offsets[q]), int(offsets[q + 1]))
+        values[q] = subtract_ranking(scores[part], relevant[part], coefficients[part])
+    work = partial(_subtract_lists, scores, relevant, offsets, LONG, coefficients, values)
+    _threads.run([partial(work, a, b) for a, b in pairwise(equal_shares(offsets))])
+    return values
