@@ -2,7 +2,7 @@
 inner folds and by the metric that is reported, and is then fitted to all of it.
 
 The budget is the same for all: eleven values of C for the linear rivals, eleven settings of the trees; ours spend
-theirs on eleven starts and then on paths of the tight bound.
+theirs on eight starts and then on paths of the tight bound.
 """
 
 from __future__ import annotations

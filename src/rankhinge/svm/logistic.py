@@ -28,7 +28,6 @@ __all__ = ["fit_logistic"]
 _NEWTON_STEPS, _INTERCEPT_TOLERANCE = 50, 1e-10
 _NEAR = 30.0
 _LARGE_PRODUCT = 1e100
-_TOLERANCE = 1e-5
 _ITERATIONS = 200
 
 
@@ -136,7 +135,7 @@ class _LogisticLoss:
         self._intercepts = [np.zeros((len(lists.levels), lists.offsets.size - 1)) for lists in problems]
 
     def evaluate(self, scores: Scores) -> Evaluation:
-        values, u = np.zeros(scores.problems.size), np.zeros_like(scores.values)
+        values, u = np.zeros(scores.problems.size), np.empty_like(scores.values)
 
         def work(c: int) -> None:
             values[c] = self._evaluate_one(int(scores.problems[c]), scores.values[c], u[c])
@@ -146,15 +145,12 @@ class _LogisticLoss:
 
     def _evaluate_one(self, problem: int, scores: NDArray[np.float64], u: NDArray[np.float64]) -> float:
         lists, intercepts = self.problems[problem], self._intercepts[problem]
-        inside = scores if lists.index is None else scores[lists.index]
+        inside = lists.gather(scores)
         total, gradient = 0.0, np.zeros_like(inside)
         for level, own in zip(lists.levels, intercepts, strict=True):
             weights = own.size * level.weights
             total += _profiles(inside, level.relevant, lists.offsets, weights, own, gradient)
-        if lists.index is None:
-            u[:] = gradient
-        else:
-            u[lists.index] = gradient
+        lists.scatter(gradient, u)
         return total
 
 
@@ -163,6 +159,7 @@ def fit_logistic(
     C: NDArray[Any],
     start: NDArray[np.float64] | None = None,
     problems: NDArray[np.int64] | None = None,
+    tol: float = 1e-5,
 ) -> tuple[NDArray[np.float64], int]:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
@@ -173,6 +170,8 @@ def fit_logistic(
     start : ndarray of shape (d, K), optional
     problems : ndarray of shape (m,), optional
         Those to be fitted, ascending; the others stay at the start.
+    tol : float
+        A fit ends when five iterations have lowered its objective by less than this part.
 
     Returns
     -------
@@ -184,7 +183,7 @@ def fit_logistic(
     loss = _LogisticLoss(objective.problems)
     coef = centre.copy() if start is None else start.copy()
     problems = np.arange(K) if problems is None else problems
-    descent = Descent(objective, loss.evaluate, C, centre, coef, problems, tol=_TOLERANCE)
+    descent = Descent(objective, loss.evaluate, C, centre, coef, problems, tol=tol)
     for _ in range(_ITERATIONS):
         if descent.active.size == 0:
             break

@@ -98,7 +98,7 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
 
 def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:
     """Standard deviation of the scores about the means of their lists."""
-    inside = scores if lists.index is None else scores[lists.index]
+    inside = lists.gather(scores)
     sizes = np.diff(lists.offsets)
     means = np.add.reduceat(inside, lists.offsets[:-1]) / sizes
     deviation = float(np.std(inside - np.repeat(means, sizes)))

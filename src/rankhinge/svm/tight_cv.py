@@ -28,8 +28,9 @@ __all__ = ["TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
 Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64], None]
 """Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
 
-# Of the descent for each point of the grid: further steps would change the score by less than its noise.
+# Of the descents along the paths: further steps would change the score by less than its noise.
 _STEPS, _TOL, _WINDOW = 20, 1e-2, 2
+_INIT_TOL = 1e-4
 _N_STARTS = 2
 # Grids in their own units: C of the starts, scale / N, and C in `tight.unit_of_C`.
 _INIT_CS = {"logistic": (-4.0, 1.0, 8), "convex": (-1.0, 5.0, 8)}
@@ -168,7 +169,7 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     else:
         coef, going = None, np.arange(objective.n_problems)
         for C in grid.init_Cs:
-            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going)
+            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL)
             going = yield coef
 
 

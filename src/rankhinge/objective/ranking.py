@@ -1,4 +1,4 @@
-r"""The objective, written down once.
+r"""The structured hinge of K problems, seen through handles.
 
 For K problems that share their samples' features, problem k minimises over its own weights
 
@@ -18,17 +18,11 @@ There is no hidden scaling and no intercept.
 
 with ``F(R; s) = Σ u_k(R) s_k``, is no longer convex but tends to the loss itself as the scores grow. The second term
 belongs to the ranking by the scores.
-
-**Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
-above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
-``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
-that the whole list reaches has no negative: its hinge is 0, its weight stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -40,50 +34,12 @@ from rankhinge.features import FeatureMap
 from rankhinge.inference import most_violating_ranking, most_violating_rankings
 from rankhinge.inference.by_scores import subtract_ranking, subtract_rankings
 from rankhinge.losses import RankingLoss
+from rankhinge.objective.lists import Lists
 
 # Scores of a span are combined in blocks of so many samples, which stay in the cache.
 _BLOCK = 1 << 13
 
-__all__ = ["Evaluation", "Level", "Lists", "RankingObjective", "Scores", "graded_lists", "one_list"]
-
-
-@dataclass(frozen=True)
-class Level:
-    """One threshold: which samples are relevant, and what each list's hinge weighs (``π_q ω_qℓ``)."""
-
-    relevant: NDArray[np.bool_]
-    weights: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Lists:
-    """The lists of one problem.
-
-    Attributes
-    ----------
-    index : ndarray of shape (m,) or None
-        The samples that belong to usable lists, list by list; None: all samples, in order.
-    offsets : ndarray of shape (n_lists + 1,)
-        Where each list begins in `index`.
-    levels : tuple of Level
-        With arrays over `index` and over the lists.
-    weights : ndarray of shape (n_lists,)
-        π.
-    n_unusable : int
-        Lists left out because they have no positive or no negative at any level (those of weight 0 are left out too,
-        but are not counted).
-    """
-
-    index: NDArray[np.int64] | None
-    offsets: NDArray[np.int64]
-    levels: tuple[Level, ...]
-    weights: NDArray[np.float64]
-    n_unusable: int = 0
-
-    @property
-    def n_lists(self) -> int:
-        """How many usable lists there are."""
-        return self.offsets.size - 1
+__all__ = ["Evaluation", "RankingObjective", "Scores"]
 
 
 class Scores(NamedTuple):
@@ -99,86 +55,6 @@ class Evaluation(NamedTuple):
     value: NDArray[np.float64]
     loss: NDArray[np.float64]
     coefficients: Scores | None
-
-
-def one_list(relevant: NDArray[np.bool_], mask: NDArray[np.bool_] | None = None) -> Lists:
-    """A problem with a single list: all samples, or those under the mask."""
-    index = None if mask is None or mask.all() else np.flatnonzero(mask)
-    if index is not None:
-        relevant = relevant[index]
-    offsets = np.array([0, relevant.size])
-    return Lists(index, offsets, (Level(np.ascontiguousarray(relevant), np.ones(1)),), np.ones(1))
-
-
-def graded_lists(
-    labels: NDArray[Any],
-    codes: NDArray[np.int64],
-    loss: RankingLoss,
-    gains: NDArray[np.float64],
-    level_weights: NDArray[np.float64] | None = None,
-    list_weights: NDArray[np.float64] | None = None,
-) -> Lists:
-    """Cut samples into lists, leave out the unusable ones, and weigh the levels.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,), int
-        Level of each sample, an index into `gains`.
-    codes : ndarray of shape (n,), int
-        Number of the list of each sample, from 0 without gaps, rows in any order.
-    loss : RankingLoss
-        For losses of the DCG family the level weights follow from the gains.
-    gains : ndarray of shape (n_levels,)
-        γ, ascending from 0.
-    level_weights : ndarray of shape (n_levels - 1,), optional
-        ω of the levels 1, 2, … for the other losses, in any scale.
-    list_weights : ndarray of shape (n_lists,), optional
-        π in any scale; default: all equal.
-    """
-    n_lists = int(codes.max()) + 1
-    least, most = np.full(n_lists, labels.max()), np.zeros(n_lists, labels.dtype)
-    np.minimum.at(least, codes, labels)
-    np.maximum.at(most, codes, labels)
-    has_both = least < most
-    share = np.ones(n_lists) if list_weights is None else list_weights
-    # A list of weight 0 has no part in the mean: it need not be evaluated.
-    usable = has_both & (share > 0)
-    index = np.argsort(codes, kind="stable")
-    index = index[usable[codes[index]]]
-    sizes = np.bincount(codes, minlength=n_lists)[usable]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    share = share[usable] / share[usable].sum()
-    weights = _level_weights(labels[index], offsets, loss, gains, level_weights) * share
-    levels = tuple(
-        Level(labels[index] >= level + 1, row)
-        for level, row in enumerate(weights)
-        # A level that every sample reaches has no negative anywhere: its hinge is 0.
-        if np.any(row > 0) and np.any(labels[index] < level + 1)
-    )
-    return Lists(index, offsets, levels, share, int(n_lists - has_both.sum()))
-
-
-def _level_weights(
-    labels: NDArray[Any],
-    offsets: NDArray[np.int64],
-    loss: RankingLoss,
-    gains: NDArray[np.float64],
-    level_weights: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
-    """``ω``, of shape (n_levels - 1, n_lists); levels that a list does not reach weigh 0 in it."""
-    n_levels, n_lists = gains.size - 1, offsets.size - 1
-    list_of = np.repeat(np.arange(n_lists), np.diff(offsets))
-    reached = np.zeros((n_levels, n_lists), np.int64)
-    for level in range(n_levels):
-        reached[level] = np.bincount(list_of[labels > level], minlength=n_lists)
-    if level_weights is None and loss.family == "discount":
-        ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(np.diff(offsets).max(initial=1)) + 1)[1:])])
-        weights = np.diff(gains)[:, None] * ideal[reached]
-    else:
-        given = np.ones(n_levels) if level_weights is None else level_weights
-        weights = np.asarray(given, dtype=np.float64)[:, None] * (reached > 0)
-    total = weights.sum(axis=0)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
 Inference: TypeAlias = Callable[[int, NDArray[np.float64], NDArray[np.float64] | None], tuple[float, float]]
@@ -223,7 +99,7 @@ def _infer_one(
     lists: Lists, rule: Rule, scores: NDArray[np.float64], u: NDArray[np.float64] | None
 ) -> tuple[float, float]:
     """Value and Δ of one problem by a rule; writes u if there is room for it."""
-    inside = scores if lists.index is None else scores[lists.index]
+    inside = lists.gather(scores)
     value = loss = 0.0
     total: NDArray[np.float64] | None = None
     for level in lists.levels:
@@ -235,10 +111,7 @@ def _infer_one(
             coefficients *= level.weights[0]
         total = coefficients if total is None else np.add(total, coefficients, out=total)
     if u is not None:
-        if lists.index is not None or total is None:
-            u[:] = 0.0
-        if total is not None:
-            u[slice(None) if lists.index is None else lists.index] = total
+        lists.scatter(np.zeros_like(inside) if total is None else total, u)
     return value, loss
 
 

@@ -1,0 +1,170 @@
+r"""The lists of a problem: which samples belong to each, what is relevant at which level, and what each weighs.
+
+**Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
+above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
+``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
+that the whole list reaches has no negative: its hinge is 0, its weight stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rankhinge.losses import RankingLoss
+
+__all__ = ["Level", "Lists", "graded_lists", "one_list"]
+
+
+# Not NumPy's own: these let go of the GIL, so that problems in lockstep do not wait for each other.
+@njit(cache=True, nogil=True)
+def _gather(values, index):
+    gathered = np.empty(index.size)
+    for k in range(index.size):
+        gathered[k] = values[index[k]]
+    return gathered
+
+
+@njit(cache=True, nogil=True)
+def _scatter(values, index, out):
+    for k in range(out.size):
+        out[k] = 0.0
+    for k in range(index.size):
+        out[index[k]] = values[k]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One threshold: which samples are relevant, and what each list's hinge weighs (``π_q ω_qℓ``)."""
+
+    relevant: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of one problem.
+
+    Attributes
+    ----------
+    index : ndarray of shape (m,) or None
+        The samples that belong to usable lists, list by list; None: all samples, in order.
+    offsets : ndarray of shape (n_lists + 1,)
+        Where each list begins in `index`.
+    levels : tuple of Level
+        With arrays over `index` and over the lists.
+    weights : ndarray of shape (n_lists,)
+        π.
+    n_unusable : int
+        Lists left out because they have no positive or no negative at any level (those of weight 0 are left out too,
+        but are not counted).
+    """
+
+    index: NDArray[np.int64] | None
+    offsets: NDArray[np.int64]
+    levels: tuple[Level, ...]
+    weights: NDArray[np.float64]
+    n_unusable: int = 0
+
+    @property
+    def n_lists(self) -> int:
+        """How many usable lists there are."""
+        return self.offsets.size - 1
+
+    def gather(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the scores of all samples (n,) those in the lists, (m,)."""
+        if self.index is None:
+            return scores
+        inside: NDArray[np.float64] = _gather(scores, self.index)
+        return inside
+
+    def scatter(self, coefficients: NDArray[np.float64], u: NDArray[np.float64]) -> None:
+        """Write the coefficients (m,) into u (n,), and 0 for the other samples."""
+        if self.index is None:
+            u[:] = coefficients
+        else:
+            _scatter(coefficients, self.index, u)
+
+
+def one_list(relevant: NDArray[np.bool_], mask: NDArray[np.bool_] | None = None) -> Lists:
+    """A problem with a single list: all samples, or those under the mask."""
+    index = None if mask is None or mask.all() else np.flatnonzero(mask)
+    if index is not None:
+        relevant = relevant[index]
+    offsets = np.array([0, relevant.size])
+    return Lists(index, offsets, (Level(np.ascontiguousarray(relevant), np.ones(1)),), np.ones(1))
+
+
+def graded_lists(
+    labels: NDArray[Any],
+    codes: NDArray[np.int64],
+    loss: RankingLoss,
+    gains: NDArray[np.float64],
+    level_weights: NDArray[np.float64] | None = None,
+    list_weights: NDArray[np.float64] | None = None,
+) -> Lists:
+    """Cut samples into lists, leave out the unusable ones, and weigh the levels.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,), int
+        Level of each sample, an index into `gains`.
+    codes : ndarray of shape (n,), int
+        Number of the list of each sample, from 0 without gaps, rows in any order.
+    loss : RankingLoss
+        For losses of the DCG family the level weights follow from the gains.
+    gains : ndarray of shape (n_levels,)
+        γ, ascending from 0.
+    level_weights : ndarray of shape (n_levels - 1,), optional
+        ω of the levels 1, 2, … for the other losses, in any scale.
+    list_weights : ndarray of shape (n_lists,), optional
+        π in any scale; default: all equal.
+    """
+    n_lists = int(codes.max()) + 1
+    least, most = np.full(n_lists, labels.max()), np.zeros(n_lists, labels.dtype)
+    np.minimum.at(least, codes, labels)
+    np.maximum.at(most, codes, labels)
+    has_both = least < most
+    share = np.ones(n_lists) if list_weights is None else list_weights
+    # A list of weight 0 has no part in the mean: it need not be evaluated.
+    usable = has_both & (share > 0)
+    index = np.argsort(codes, kind="stable")
+    index = index[usable[codes[index]]]
+    sizes = np.bincount(codes, minlength=n_lists)[usable]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    share = share[usable] / share[usable].sum()
+    weights = _level_weights(labels[index], offsets, loss, gains, level_weights) * share
+    levels = tuple(
+        Level(labels[index] >= level + 1, row)
+        for level, row in enumerate(weights)
+        # A level that every sample reaches has no negative anywhere: its hinge is 0.
+        if np.any(row > 0) and np.any(labels[index] < level + 1)
+    )
+    return Lists(index, offsets, levels, share, int(n_lists - has_both.sum()))
+
+
+def _level_weights(
+    labels: NDArray[Any],
+    offsets: NDArray[np.int64],
+    loss: RankingLoss,
+    gains: NDArray[np.float64],
+    level_weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """``ω``, of shape (n_levels - 1, n_lists); levels that a list does not reach weigh 0 in it."""
+    n_levels, n_lists = gains.size - 1, offsets.size - 1
+    list_of = np.repeat(np.arange(n_lists), np.diff(offsets))
+    reached = np.zeros((n_levels, n_lists), np.int64)
+    for level in range(n_levels):
+        reached[level] = np.bincount(list_of[labels > level], minlength=n_lists)
+    if level_weights is None and loss.family == "discount":
+        ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(np.diff(offsets).max(initial=1)) + 1)[1:])])
+        weights = np.diff(gains)[:, None] * ideal[reached]
+    else:
+        given = np.ones(n_levels) if level_weights is None else level_weights
+        weights = np.asarray(given, dtype=np.float64)[:, None] * (reached > 0)
+    total = weights.sum(axis=0)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
