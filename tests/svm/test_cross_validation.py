@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, PredefinedSplit
 
-from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
+from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.svm import folds as folds_module
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
@@ -123,6 +124,15 @@ def test_sorted_labels_are_shuffled():
     assert np.isfinite(model.scores_).all()
 
 
+def test_folds_that_cannot_be():
+    X, y = binary()
+    positive = np.flatnonzero(y)
+    with pytest.raises(ValueError, match="no fold has both a positive and a negative in its training part"):
+        RankSVCCV(cv=[(positive[:5], np.arange(60))]).fit(X, y)
+    with pytest.raises(ValueError, match="fold 1 has rows more than once"):
+        RankSVCCV(cv=[(np.arange(30), np.arange(30, 60)), (np.arange(60) // 2, np.arange(30, 60))]).fit(X, y)
+
+
 def test_mask():
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
@@ -149,3 +159,36 @@ def test_query_weight_is_cut_with_the_rows():
     )
     np.testing.assert_allclose(by_row.scores_, by_query.scores_, atol=1e-12)
     np.testing.assert_allclose(by_row.coef_, by_query.coef_, atol=1e-12)
+
+
+def test_scoring_by_another_metric():
+    X, y = binary(noise=2.0)
+    folds = PredefinedSplit(np.arange(60) % 3)
+    train, test = next(iter(folds.split()))
+    by_name = RankSVCCV(Cs=CS, cv=folds, tol=1e-9, scoring="precision@5").fit(X, y)
+    fitted = RankSVC(C=CS[1], tol=1e-9).fit(X[train], y[train])
+    expected = metrics.precision_at_k(y[test] == 1, fitted.decision_function(X[test]), k=5)
+    assert by_name.scores_[1, 0] == pytest.approx(expected)
+    by_function = RankSVCCV(Cs=CS, cv=folds, tol=1e-9, scoring=partial(metrics.precision_at_k, k=5)).fit(X, y)
+    np.testing.assert_array_equal(by_name.scores_, by_function.scores_)
+    assert not np.allclose(by_name.scores_, RankSVCCV(Cs=CS, cv=folds, tol=1e-9).fit(X, y).scores_)
+
+
+@pytest.mark.parametrize("bound", ["convex", "tight"])
+def test_scoring_of_queries(bound):
+    X, y, qid = graded(n_queries=9)
+    options = {"Cs": 2, "cv": 3, "bound": bound, "random_state": 5}
+    by_name = SVMRankerCV(scoring="ndcg@3", **options).fit(X, y, qid=qid)
+    function = partial(metrics.ndcg, k=3, gains="exponential", no_positives="skip")
+    by_function = SVMRankerCV(scoring=function, **options).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(by_name.scores_, by_function.scores_)
+    assert not np.allclose(by_name.scores_, SVMRankerCV(**options).fit(X, y, qid=qid).scores_, equal_nan=True)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "ap@3", "ndcg@", "ndcg@0", "ndcg@x", "precision"])
+def test_unknown_scoring(scoring):
+    X, y = binary()
+    with pytest.raises(ValueError, match=rf"scoring='{scoring}' is not known: choose one of .*'ndcg@k'"):
+        RankSVCCV(scoring=scoring).fit(X, y)
+    with pytest.raises(ValueError, match="is not known"):
+        SVMRankerCV(scoring=scoring).fit(X, y)

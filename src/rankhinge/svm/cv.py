@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -16,92 +16,24 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from rankhinge._validation import encode_queries
-from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import Lists
-from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm.folds import Batch, Part, batches
-from rankhinge.svm.path import walk_path
-from rankhinge.svm.quality import list_quality, lists_quality
+from rankhinge.svm.folds import Part
+from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, gains_of, ranking_lists
-from rankhinge.svm.tight import n_negatives
-from rankhinge.svm.tight_cv import choose_tight, grid_of, tight_grid
+from rankhinge.svm.search import GRIDS, TUNED, Search
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
 
-# What is a number without cross-validation, and a grid with it.
-_TUNED = ("C", "scale", "init_C", "warm_start")
-_GRIDS: dict[str, list[Any]] = {
-    "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-    "scales": [Interval(Integral, 1, None, closed="left"), "array-like"],
-    "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-}
 
-_SPAN = (-1.0, 5.0)
-_NO_FOLD = "no fold has both a positive and a negative in its test part: use fewer folds"
-
-
-def _choose(scores: NDArray[np.float64]) -> int:
-    """The smallest C with the highest mean score over the folds; folds without a score do not count."""
-    counted = scores[:, ~np.isnan(scores).any(axis=0)]
-    if counted.shape[1] == 0:
-        raise ValueError(_NO_FOLD)
-    return int(np.argmax(counted.mean(axis=1)))
-
-
-def _quality_of_rows(
-    loss: RankingLoss, relevant: NDArray[np.bool_], rows: NDArray[np.int64], scores: NDArray[np.float64]
+def _judge(
+    metric: Callable[..., float], relevant: NDArray[np.bool_], rows: NDArray[np.int64], scores: NDArray[np.float64]
 ) -> float:
-    """The loss's metric of the list that some rows form."""
-    return list_quality(loss, relevant[rows], scores[rows])
+    """The metric of the list that some rows form."""
+    return metric(relevant[rows], scores[rows])
 
 
-class _Search(LinearRankingMachine):
-    """The search over the grid, for machines that can make folds."""
-
-    def _check_bound(self) -> None:
-        if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
-            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
-
-    def _search(self, X: Any, parts: list[Part], n_folds: int, problems: list[Lists | None]) -> Tuning:
-        """What suits each problem best, judged by the folds."""
-        groups = batches(feature_map(X), parts, get_loss(self.loss))
-        search = self._search_tight if self.bound == "tight" else self._search_convex
-        return search(groups, n_folds, problems)
-
-    def _search_convex(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
-        """C of each problem by the scores along the folds' paths."""
-        K = len(problems)
-        self.Cs_ = grid_of(self.Cs, "Cs", *_SPAN)
-        scores = np.full((K, self.Cs_.size, n_folds), np.nan)
-        for group in groups:
-            for j, result in enumerate(walk_path(group.objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):
-                scores[group.problems, j, group.folds] = group.quality(result.coef)
-        chosen = [0 if lists is None else _choose(scores[k]) for k, lists in enumerate(problems)]
-        self.scores_ = scores if K > 1 else scores[0]
-        return Tuning(C=self.Cs_[chosen])
-
-    def _search_tight(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
-        """C, scale and C of the start of each problem."""
-        K = len(problems)
-        negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
-        grid = tight_grid(self.init, self.init_Cs, self.scales, self.Cs, negatives)
-        choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter)
-        for k, lists in enumerate(problems):
-            if lists is not None and np.isnan(choice.init_scores[k]).any(axis=0).all():
-                raise ValueError(_NO_FOLD)
-        for name, values in zip(
-            ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),
-            (choice.Cs, grid.scales, choice.scores, choice.init_scores, choice.tuning.init_C),
-            strict=True,
-        ):
-            setattr(self, name, values if K > 1 else values[0])
-        self.init_Cs_ = grid.init_Cs
-        return choice.tuning
-
-
-class RankSVCCV(_Search, RankSVC):
+class RankSVCCV(Search, RankSVC):
     """`RankSVC` with C chosen by k-fold cross-validation on the loss's own metric.
 
     Along each fold's path the planes are kept from one C to the next. All K one-vs-rest problems of a multiclass or
@@ -124,6 +56,9 @@ class RankSVCCV(_Search, RankSVC):
     init_Cs : int, array or None, default None
         Tight bound: the grid of C of the start, or how many; None: 8, between 1e-4 and 10 for the logistic
         regression, between 0.1 and 100,000 for the convex bound.
+    scoring : str, callable or None, default None
+        What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
+        function of relevance (bool) and scores. None: the loss's own metric.
     solver, tol, max_iter, threshold, random_state, verbose
         As for `RankSVC`; the paths use the bundle solver.
 
@@ -154,8 +89,8 @@ class RankSVCCV(_Search, RankSVC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in _TUNED},
-        **_GRIDS,
+        **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in TUNED},
+        **GRIDS,
         "cv": ["cv_object"],
     }
 
@@ -169,6 +104,7 @@ class RankSVCCV(_Search, RankSVC):
         scales: int | ArrayLike = 2,
         init: str | ArrayLike = "logistic",
         init_Cs: int | ArrayLike | None = None,
+        scoring: str | Callable[..., float] | None = None,
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -183,6 +119,7 @@ class RankSVCCV(_Search, RankSVC):
         self.scales = scales
         self.init = init
         self.init_Cs = init_Cs
+        self.scoring = scoring
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -224,19 +161,21 @@ class RankSVCCV(_Search, RankSVC):
 
     def _parts(self, targets: Targets, fold: int, train: NDArray[Any], test: NDArray[Any]) -> Iterator[Part]:
         """The problems that have both classes in the training part of a fold."""
-        loss = get_loss(self.loss)
+        metric = list_metric(get_loss(self.loss), self.scoring)
         labelled = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
         inside = np.zeros(targets.relevant.shape[1], dtype=bool)
         inside[train] = True
+        if np.asarray(train).dtype != bool and np.count_nonzero(inside) < len(train):
+            raise ValueError(f"the training part of fold {fold} has rows more than once: a list ranks each sample once")
         part = targets._replace(labelled=labelled & inside)
         lists = part.lists()
         for k in np.flatnonzero(part.usable()):
             rows = np.arange(inside.size)[test]
             rows = rows[labelled[k, rows]]
-            yield Part(int(k), fold, lists[k], partial(_quality_of_rows, loss, targets.relevant[k], rows))
+            yield Part(int(k), fold, lists[k], partial(_judge, metric, targets.relevant[k], rows))
 
 
-class SVMRankerCV(_Search, SVMRanker):
+class SVMRankerCV(Search, SVMRanker):
     """`SVMRanker` with C chosen by k-fold cross-validation over queries.
 
     Parameters
@@ -248,6 +187,9 @@ class SVMRankerCV(_Search, SVMRanker):
         Folds; each query is in one test part. Queries are shuffled with `random_state`.
     bound, scales, init, init_Cs
         As for `RankSVCCV`.
+    scoring : str, callable or None, default None
+        As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
+        the keyword `qid`, like those of `rankhinge.metrics`.
     gains, level_weights, solver, tol, max_iter, random_state, verbose
         As for `SVMRanker`; the paths use the bundle solver.
 
@@ -263,8 +205,8 @@ class SVMRankerCV(_Search, SVMRanker):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in _TUNED},
-        **_GRIDS,
+        **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in TUNED},
+        **GRIDS,
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
@@ -280,6 +222,7 @@ class SVMRankerCV(_Search, SVMRanker):
         scales: int | ArrayLike = 2,
         init: str | ArrayLike = "logistic",
         init_Cs: int | ArrayLike | None = None,
+        scoring: str | Callable[..., float] | None = None,
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -295,6 +238,7 @@ class SVMRankerCV(_Search, SVMRanker):
         self.scales = scales
         self.init = init
         self.init_Cs = init_Cs
+        self.scoring = scoring
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -346,10 +290,10 @@ class SVMRankerCV(_Search, SVMRanker):
             lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)
         except ValueError:
             return None
-        labels = y[outside].astype(np.float64)
+        labels, metric = y[outside].astype(np.float64), lists_metric(loss, self.gains, self.scoring)
 
         def quality(scores: NDArray[np.float64]) -> float:
-            return lists_quality(loss, labels, self.gains, scores[outside], qid_test)
+            return metric(labels, scores[outside], qid=qid_test)
 
         index = inside if lists.index is None else inside[lists.index]
         return Part(0, fold, replace(lists, index=index), quality)

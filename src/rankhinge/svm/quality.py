@@ -1,7 +1,9 @@
-"""The metric that belongs to a loss: what `score` returns."""
+"""The metric that belongs to a loss, which `score` returns, or another that a search is to judge by."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from rankhinge._validation import encode_queries
 from rankhinge.inference import ranking_loss
 from rankhinge.losses import RankingLoss
 
-__all__ = ["labels_quality", "list_quality", "lists_quality"]
+__all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
 _METRICS: dict[str, Any] = {
     "ap": metrics.average_precision,
@@ -21,6 +23,7 @@ _METRICS: dict[str, Any] = {
     "rr": metrics.reciprocal_rank,
     "auc": metrics.auc,
 }
+_METRICS_AT: dict[str, Any] = {"ndcg": metrics.ndcg, "precision": metrics.precision_at_k}
 
 
 def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
@@ -61,3 +64,36 @@ def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: N
     codes = np.zeros(scores.size, np.intp) if qid is None else encode_queries(qid, scores.size)[1]
     values = [list_quality(loss, labels[codes == code] > 0, scores[codes == code]) for code in range(codes.max() + 1)]
     return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+
+
+def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -> Callable[..., float]:
+    """A function of relevance (bool) and scores of one list; nan without both classes."""
+    if scoring is None:
+        return partial(list_quality, loss)
+    metric = scoring if callable(scoring) else _named(scoring)
+
+    def judge(relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+        return float("nan") if relevant.all() or not relevant.any() else float(metric(relevant, scores))
+
+    return judge
+
+
+def lists_metric(loss: RankingLoss, gains: Any, scoring: str | Callable[..., float] | None) -> Callable[..., float]:
+    """A function of labels, scores and, as a keyword, qid: the mean over the lists that have a relevant sample."""
+    if scoring is None:
+        return lambda labels, scores, qid: lists_quality(loss, labels, gains, scores, qid)
+    if callable(scoring):
+        return scoring
+    options = {"gains": gains} if scoring.startswith("ndcg") else {}
+    return partial(_named(scoring), no_positives="skip", **options)
+
+
+def _named(scoring: str) -> Callable[..., float]:
+    """A metric by its name, with its depth after an @."""
+    name, at, depth = scoring.partition("@")
+    if not at and name in _METRICS:
+        return _METRICS[name]
+    if depth.isdecimal() and int(depth) > 0 and name in _METRICS_AT:
+        return partial(_METRICS_AT[name], k=int(depth))
+    known = [*_METRICS, *(f"{name}@k" for name in _METRICS_AT)]
+    raise ValueError(f"scoring={scoring!r} is not known: choose one of {known}, or pass a function")
