@@ -203,7 +203,7 @@ times over for mammography, CIFAR10_0, digits and breast cancer; VOC action: tra
 others, and paired by class). Features standardised on the training part (those that are sparse not centred). Inner
 folds, the same for all: five, or three for more than 20 000 rows and for VOC action. Each method chooses among eleven
 values of C (trees: eleven settings) by average precision; the tight bound chooses its start among eight, then its
-scale among two and its C among eight; the convex one among seven values of C, at a gap of 1e-2. The last column is
+scale among two and its C among six; the convex one among seven values of C, at a gap of 1e-2. The last column is
 the paired difference with its standard error over the folds, which share training data: it is somewhat too small.
 
 {missing}

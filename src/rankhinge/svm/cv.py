@@ -42,9 +42,9 @@ class RankSVCCV(Search, RankSVC):
     Parameters
     ----------
     loss : str or RankingLoss, default "ap"
-    Cs : int or array, default 8
-        The grid, or how many values between 0.1 and 100,000.
-        Tight bound: how many multiples of ``‖w₀‖ / ‖∇T(w₀)‖`` between 0.1 and 100.
+    Cs : int, array or None, default None
+        The grid, or how many values between 0.1 and 100,000; None: 8.
+        Tight bound: how many multiples of ``‖w₀‖ / ‖∇T(w₀)‖`` between 0.1 and 30; None: 6.
     cv : int, splitter or iterable, default 5
         Stratified folds, shuffled with `random_state`, if an int.
     bound : {"convex", "tight"}, default "convex"
@@ -97,7 +97,7 @@ class RankSVCCV(Search, RankSVC):
     def __init__(
         self,
         loss: str | RankingLoss = "ap",
-        Cs: int | ArrayLike = 8,
+        Cs: int | ArrayLike | None = None,
         *,
         cv: Any = None,
         bound: str = "convex",
@@ -181,8 +181,8 @@ class SVMRankerCV(Search, SVMRanker):
     Parameters
     ----------
     loss : str or RankingLoss, default "ndcg"
-    Cs : int or array, default 8
-        The grid, or how many values between 0.1 and 100,000.
+    Cs : int, array or None, default None
+        The grid, or how many values; as for `RankSVCCV`.
     cv : int, default 5
         Folds; each query is in one test part. Queries are shuffled with `random_state`.
     bound, scales, init, init_Cs
@@ -213,7 +213,7 @@ class SVMRankerCV(Search, SVMRanker):
     def __init__(
         self,
         loss: str | RankingLoss = "ndcg",
-        Cs: int | ArrayLike = 8,
+        Cs: int | ArrayLike | None = None,
         *,
         cv: int = 5,
         gains: str | ArrayLike = "exponential",

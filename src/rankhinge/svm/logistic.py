@@ -160,6 +160,7 @@ def fit_logistic(
     start: NDArray[np.float64] | None = None,
     problems: NDArray[np.int64] | None = None,
     tol: float = 1e-5,
+    window: int = 5,
 ) -> tuple[NDArray[np.float64], int]:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
@@ -170,8 +171,8 @@ def fit_logistic(
     start : ndarray of shape (d, K), optional
     problems : ndarray of shape (m,), optional
         Those to be fitted, ascending; the others stay at the start.
-    tol : float
-        A fit ends when five iterations have lowered its objective by less than this part.
+    tol, window
+        A fit ends when so many iterations have lowered its objective by less than this part.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def fit_logistic(
     loss = _LogisticLoss(objective.problems)
     coef = centre.copy() if start is None else start.copy()
     problems = np.arange(K) if problems is None else problems
-    descent = Descent(objective, loss.evaluate, C, centre, coef, problems, tol=tol)
+    descent = Descent(objective, loss.evaluate, C, centre, coef, problems, tol=tol, window=window)
     for _ in range(_ITERATIONS):
         if descent.active.size == 0:
             break

@@ -23,13 +23,13 @@ __all__ = ["GRIDS", "TUNED", "Search"]
 # What is a number without cross-validation, and a grid with it.
 TUNED = ("C", "scale", "init_C", "warm_start")
 GRIDS: dict[str, list[Any]] = {
-    "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scales": [Interval(Integral, 1, None, closed="left"), "array-like"],
     "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scoring": [str, callable, None],
 }
 
-_SPAN = (-1.0, 5.0)
+_SPAN, _N_CS = (-1.0, 5.0), 8
 _NO_FOLD = "no fold has both a positive and a negative in its test part: use fewer folds"
 
 
@@ -59,7 +59,7 @@ class Search(LinearRankingMachine):
     def _search_convex(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
         """C of each problem by the scores along the folds' paths."""
         K = len(problems)
-        self.Cs_ = grid_of(self.Cs, "Cs", *_SPAN)
+        self.Cs_ = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
         scores = np.full((K, self.Cs_.size, n_folds), np.nan)
         for group in groups:
             for j, result in enumerate(walk_path(group.objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):

@@ -35,13 +35,13 @@ _N_STARTS = 2
 # Grids in their own units: C of the starts, scale / N, and C in `tight.unit_of_C`.
 _INIT_CS = {"logistic": (-4.0, 1.0, 8), "convex": (-1.0, 5.0, 8)}
 _TIGHTNESS = (-3.0, -2.0)
-_PULLS = (-1.0, 2.0)
+_PULLS, _N_CS = (-1.0, 1.5), 6
 # A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
 _DECLINE = 0.02
 # How much worse than the best a more regularised point may be, in standard errors.
 _TOLERATED = 0.25
 # How many values of C beyond the best of the middle scale the other scales are followed.
-_BEYOND = 1
+_BEYOND = 2
 
 
 class TightGrid(NamedTuple):
@@ -84,7 +84,8 @@ def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray
     starts = grid_of(count if init_Cs is None or not isinstance(init, str) else init_Cs, "init_Cs", low, high)
     widths = grid_of(scales, "scales", *_TIGHTNESS)
     widths = negatives[:, None] * widths if isinstance(scales, Integral) else np.tile(widths, (negatives.size, 1))
-    return TightGrid(init, starts, widths, grid_of(Cs, "Cs", *_PULLS), isinstance(Cs, Integral))
+    pulls = grid_of(_N_CS if Cs is None else Cs, "Cs", *_PULLS)
+    return TightGrid(init, starts, widths, pulls, Cs is None or isinstance(Cs, Integral))
 
 
 def choose_tight(groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int) -> TightChoice:
@@ -169,7 +170,7 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     else:
         coef, going = None, np.arange(objective.n_problems)
         for C in grid.init_Cs:
-            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL)
+            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL, _WINDOW)
             going = yield coef
 
 
