@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -233,3 +235,15 @@ def test_one_list_with_a_full_mask_needs_no_index():
     masked = one_list(relevant, np.array([True, True, False]))
     assert masked.index.tolist() == [0, 1]
     assert masked.levels[0].relevant.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("size", [1, 50, 20_000])
+def test_gather_and_scatter(size):
+    """Short and long lists of some of the samples, in any order, go different ways."""
+    rng = np.random.default_rng(0)
+    index = rng.permutation(2 * size)[:size]
+    lists = replace(one_list(rng.random(size) < 0.5), index=index)
+    scores, u = rng.normal(size=2 * size), np.full(2 * size, np.nan)
+    np.testing.assert_array_equal(lists.gather(scores), scores[index])
+    lists.scatter(scores[index], u)
+    np.testing.assert_array_equal(u, np.where(np.isin(np.arange(2 * size), index), scores, 0.0))

@@ -20,7 +20,11 @@ from rankhinge.losses import RankingLoss
 __all__ = ["Level", "Lists", "graded_lists", "one_list"]
 
 
-# Not NumPy's own: these let go of the GIL, so that problems in lockstep do not wait for each other.
+# From so many samples on it pays to let go of the GIL, so that problems in lockstep do not wait for each other; below,
+# to get it back takes longer than the work.
+_LARGE = 1 << 14
+
+
 @njit(cache=True, nogil=True)
 def _gather(values, index):
     gathered = np.empty(index.size)
@@ -79,13 +83,16 @@ class Lists:
         """Of the scores of all samples (n,) those in the lists, (m,)."""
         if self.index is None:
             return scores
-        inside: NDArray[np.float64] = _gather(scores, self.index)
+        inside: NDArray[np.float64] = scores[self.index] if self.index.size < _LARGE else _gather(scores, self.index)
         return inside
 
     def scatter(self, coefficients: NDArray[np.float64], u: NDArray[np.float64]) -> None:
         """Write the coefficients (m,) into u (n,), and 0 for the other samples."""
         if self.index is None:
             u[:] = coefficients
+        elif self.index.size < _LARGE:
+            u[:] = 0.0
+            u[self.index] = coefficients
         else:
             _scatter(coefficients, self.index, u)
 
