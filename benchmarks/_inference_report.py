@@ -150,8 +150,8 @@ _EXPLANATION = """\
   fewer and larger shares for the threads did.
 - *The aim of 1.5 times the 0-1 pass* is out of reach for overlapping scores: the negatives have to be read twice, once
   to be counted and once to be written.
-- *The cold start* is the compiler's time, and the machine's: within one hour the same code took from 7.9 to 10.7 s, as
-  others used the processor more or less. The ratio of two sizes compares runs minutes apart, and wavers likewise.
+- *The cold start* is the compiler's time, and the machine's: at different hours the same code took from 7.9 to 11.4 s,
+  as others used the processor more or less. The ratio of two sizes compares runs minutes apart, and wavers likewise.
 """
 
 
