@@ -35,6 +35,7 @@ from _tables import number_text, time_text, verdicts_as_json
 from numpy.typing import NDArray
 
 from rankhinge import _threads, most_violating_ranking
+from rankhinge.inference.long_list import LONG
 
 SIZES = [(227, 3120), (10**3, 10**5), (10**3, 10**6), (10**4, 10**7)]
 QUICK_SIZES = [(20, 500), (50, 200_000)]
@@ -45,8 +46,6 @@ METHODS = {
 KINDS = list(report.KINDS)
 # Above, one call of greedy takes minutes. Search and select stay: N log N + N log P + P² is seconds at 10⁴ × 10⁷.
 MOST_GREEDY_STEPS = 10**9
-# From here on a list is worth several threads.
-LONG = 1 << 18
 # From here on the asides are measured: threads, and memory that is touched late.
 ASIDES_FROM = 10**6
 SWEPT = ["zero-one", "auto", "quicksort", "greedy"]

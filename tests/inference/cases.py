@@ -7,7 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rankhinge import losses
+from rankhinge.inference.long_list import LONG
 from tests import brute_force
+
+# Lists of 263,000 samples and more stand for long ones in these tests.
+assert LONG < 263_000
 
 SHAPES = [(n_positives, n_negatives) for n_positives in range(1, 6) for n_negatives in range(1, 7)]
 ANY_LOSS_METHODS = ("auto", "histogram", "greedy", "quicksort")

@@ -213,6 +213,12 @@ def test_the_search_takes_the_best_of_its_grid():
     assert model.objective_ == pytest.approx(again.objective_, rel=1e-9)
 
 
+def test_the_search_refuses_a_start_of_another_shape():
+    X, Y = multilabel(n=120)
+    with pytest.raises(ValueError, match=r"init has shape \(1, \d\), but there are \d problems"):
+        RankSVCCV(bound="tight", init=np.ones(X.shape[1]), cv=2).fit(X, Y)
+
+
 def test_the_search_over_labels_and_over_queries():
     X, Y = multilabel(n=120)
     model = RankSVCCV(bound="tight", Cs=[5.0, 50.0], scales=[5.0, 20.0], cv=2, random_state=0).fit(X, Y)

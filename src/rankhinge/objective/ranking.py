@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from rankhinge import _threads
 from rankhinge.features import FeatureMap
 from rankhinge.inference import most_violating_ranking, most_violating_rankings
-from rankhinge.inference.by_scores import subtract_ranking, subtract_rankings
+from rankhinge.inference.by_scores import subtract_rankings
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.lists import Lists
 
@@ -81,8 +81,6 @@ def _tight(
 ) -> tuple[Any, Any, NDArray[Any]]:
     """``T = J - H``."""
     values, losses, coefficients = _convex(loss, scores, relevant, offsets)
-    if offsets.size == 2:
-        return values - subtract_ranking(scores, relevant, coefficients), losses, coefficients
     return values - subtract_rankings(scores, relevant, offsets, coefficients), losses, coefficients
 
 

@@ -161,9 +161,10 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     """Coefficients of the starts for each C, each begun where the one before ended."""
     objective = group.objective
     if not isinstance(grid.init, str):
-        part = np.asarray(grid.init, dtype=np.float64)
-        part = np.tile(part, (group.problems.size, 1)) if part.ndim == 1 else part[group.problems]
-        yield find_start(part, objective, grid.init_Cs, tol=tol, max_iter=max_iter, random_state=None).coef
+        given = np.atleast_2d(np.asarray(grid.init, dtype=np.float64))
+        # One row for each problem; anything else `find_start` complains about.
+        given = given[group.problems] if len(given) == len(grid.scales) else given
+        yield find_start(given, objective, grid.init_Cs, tol=tol, max_iter=max_iter, random_state=None).coef
     elif grid.init == "convex":
         for result in walk_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter):
             yield result.coef
