@@ -178,30 +178,16 @@ def test_handles():
     rng = np.random.default_rng(4)
     problems = np.array([0, 2])
     W = rng.normal(size=(3, 4))
-    span = objective.score(W, np.repeat(problems, 2))
-    weights = rng.normal(size=(2, 2, 3))
-    mixed = objective.mix(span, weights)
-    directions = [W[:, :2] @ weights[0], W[:, 2:] @ weights[1]]
-    np.testing.assert_allclose(mixed.values, (X @ np.hstack(directions)).T, rtol=1e-10, atol=1e-12)
-    assert mixed.problems.tolist() == [0, 0, 0, 2, 2, 2]
-    single = objective.mix(span, weights[:, :, :1])
-    np.testing.assert_allclose(single.values, mixed.values[[0, 3]], rtol=1e-12)
-
-    moved = objective.along(span, objective.score(W[::-1], np.repeat(problems, 2)), np.array([0.0, 1.0, -2.0, 0.5]))
+    scores = objective.score(W, np.repeat(problems, 2))
+    moved = objective.along(scores, objective.score(W[::-1], np.repeat(problems, 2)), np.array([0.0, 1.0, -2.0, 0.5]))
     directions = W + W[::-1] * [0.0, 1.0, -2.0, 0.5]
     np.testing.assert_allclose(moved.values, (X @ directions).T, rtol=1e-10, atol=1e-12)
-    assert moved.problems.tolist() == span.problems.tolist()
+    assert moved.problems.tolist() == scores.problems.tolist()
 
-    others = rng.normal(size=(2, 5, 3))
-    widened = objective.widen(span, mixed, others)
-    assert widened.problems.tolist() == [0] * 5 + [2] * 5
-    rows = np.concatenate([span.values.reshape(2, 2, -1), mixed.values.reshape(2, 3, -1)], axis=1)
-    expected = np.concatenate([rows[:, :2], np.einsum("mtr,mtn->mrn", others, rows)], axis=1)
-    np.testing.assert_allclose(widened.values.reshape(2, 5, -1), expected, rtol=1e-10, atol=1e-12)
-
+    single = objective.select(scores, np.array([0, 2]))
+    assert single.problems.tolist() == [0, 2]
     u = objective.evaluate(single).coefficients
-    dots = [[u.values[c] @ span.values[2 * c + t] for t in range(2)] for c in range(2)]
-    np.testing.assert_allclose(objective.dots(u, span), dots, rtol=1e-12)
+    np.testing.assert_allclose(objective.dots(u, single), np.sum(u.values * single.values, axis=1), rtol=1e-12)
     np.testing.assert_allclose(objective.adjoint(u), X.T @ u.values.T, rtol=1e-12)
     joined = objective.join([u, objective.select(u, np.array([1]))])
     assert joined.problems.tolist() == [0, 2, 2]
@@ -211,6 +197,38 @@ def test_handles():
     assert parts.problems.tolist() == [0] * 6 + [2] * 6
     np.testing.assert_allclose(parts.values.reshape(2, 6, -1).sum(axis=1), u.values)
     assert np.count_nonzero(parts.values) == np.count_nonzero(u.values)
+
+
+@pytest.mark.parametrize("capacity", [0, 3, 20])
+def test_spans(capacity):
+    """What a solver does with a span, against the same with arrays; a span grows beyond its capacity."""
+    X, objective, _ = problem()
+    rng = np.random.default_rng(5)
+    problems = np.array([0, 2])
+    W = rng.normal(size=(2, 3, 1))
+    span = objective.span(objective.score(W[:, :, 0].T, problems), capacity)
+    for r in (3, 1, 2):
+        others, weights = rng.normal(size=(2, 3, r)), rng.normal(size=(2, W.shape[2] + r, r))
+        span = objective.widen(span, objective.score(np.hstack(list(others)), np.repeat(problems, r)), weights)
+        W = np.concatenate([W, np.concatenate([W, others], axis=2) @ weights], axis=2)
+        _check_span(objective, span, X, W, problems, rng)
+        oldest = rng.normal(size=(2, 2))
+        span = objective.narrow(span, oldest)
+        W = np.concatenate([W[:, :, :2] @ oldest[:, :, None], W[:, :, 2:]], axis=2)
+        _check_span(objective, span, X, W, problems, rng)
+    _check_span(objective, objective.select(span, np.array([1])), X, W[1:], problems[1:], rng)
+
+
+def _check_span(objective, span, X, W, problems, rng):
+    coordinates = rng.normal(size=(len(W), W.shape[2]))
+    points = np.einsum("mdt,mt->dm", W, coordinates)
+    mixed = objective.mix(span, coordinates)
+    assert mixed.problems.tolist() == problems.tolist()
+    np.testing.assert_allclose(mixed.values, (X @ points).T, rtol=1e-10, atol=1e-10)
+    u = objective.evaluate(mixed).coefficients
+    np.testing.assert_allclose(
+        objective.slopes(u, span), np.einsum("mn,nd,mdt->mt", u.values, X, W), rtol=1e-10, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("loss", ["ndcg", "ap"])

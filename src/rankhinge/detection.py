@@ -10,9 +10,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge._jit import kernel
 from rankhinge._validation import encode_queries
 
 __all__ = ["DetectionCurve", "detection_average_precision", "detection_curve", "iou", "non_maxima_suppression"]
@@ -77,7 +77,7 @@ def iou(first: ArrayLike, second: ArrayLike, *, pixels: bool = False) -> NDArray
     return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _suppress(boxes, order, threshold, more, keep):
     """Mark boxes in the order of their scores unless one marked before overlaps by more than the threshold."""
     kept = np.empty(order.size, np.int64)

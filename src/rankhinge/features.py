@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from rankhinge import _threads
+from rankhinge._jit import kernel
 
 __all__ = ["FeatureMap", "feature_map", "register"]
 
@@ -118,7 +118,7 @@ class _Dense:
             yield part, block
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _each_row(indptr, indices, data, first, last, factors, result):
     """``result[r] = Σ data · factors[column]`` for the stored rows ``first … last - 1``."""
     for r in range(first, last):
@@ -129,7 +129,7 @@ def _each_row(indptr, indices, data, first, last, factors, result):
             result[problem, r] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_of_rows(indptr, indices, data, first, last, factors, result):
     """``result[column] += Σ_r data · factors[r]`` over the stored rows ``first … last - 1``."""
     for r in range(first, last):

@@ -26,6 +26,11 @@ class Scores(NamedTuple):
     problems: np.ndarray
 
 
+class Span(NamedTuple):
+    values: np.ndarray  # (m, T, n)
+    problems: np.ndarray
+
+
 class Evaluation(NamedTuple):
     value: np.ndarray
     loss: np.ndarray
@@ -79,24 +84,30 @@ class ListsObjective:
     def zeros(self, problems):
         return Scores(np.zeros((len(problems), self.n_samples)), np.asarray(problems))
 
-    def mix(self, span, weights):
-        m, T, r = weights.shape
-        rows = span.values.reshape(m, T, self.n_samples)
-        mixed = np.einsum("ctr,ctn->crn", weights, rows)
-        return Scores(mixed.reshape(m * r, self.n_samples), np.repeat(span.problems[::T], r))
-
     def along(self, scores, ahead, steps):
         return Scores(scores.values + np.diag(steps) @ ahead.values, scores.problems)
 
-    def widen(self, span, scores, weights):
-        m, width, r = weights.shape
-        rows = [handle.values.reshape(m, -1, self.n_samples) for handle in (span, scores)]
-        both = np.concatenate(rows, axis=1)
-        wide = np.concatenate([rows[0], np.einsum("ctr,ctn->crn", weights, both)], axis=1)
-        return Scores(wide.reshape(-1, self.n_samples), np.repeat(span.problems[:: width - r], width))
+    def span(self, scores, capacity):
+        return Span(scores.values[:, None, :], scores.problems)
 
-    def select(self, scores, columns):
-        return Scores(scores.values[columns], scores.problems[columns])
+    def mix(self, span, coordinates):
+        return Scores(np.einsum("ct,ctn->cn", coordinates, span.values), span.problems)
+
+    def slopes(self, coefficients, span):
+        return np.einsum("ctn,cn->ct", span.values, coefficients.values)
+
+    def widen(self, span, scores, weights):
+        others = scores.values.reshape(len(span.problems), -1, self.n_samples)
+        new = np.einsum("ctr,ctn->crn", weights, np.concatenate([span.values, others], axis=1))
+        return Span(np.concatenate([span.values, new], axis=1), span.problems)
+
+    def narrow(self, span, weights):
+        t = weights.shape[1]
+        first = np.einsum("ct,ctn->cn", weights, span.values[:, :t])
+        return Span(np.concatenate([first[:, None], span.values[:, t:]], axis=1), span.problems)
+
+    def select(self, handle, places):
+        return type(handle)(handle.values[places], handle.problems[places])
 
     def join(self, handles):
         return Scores(
@@ -119,10 +130,8 @@ class ListsObjective:
     def hinge(self, scores, relevant):
         return ap_hinge(scores, relevant)
 
-    def dots(self, coefficients, span):
-        m = len(coefficients.problems)
-        rows = span.values.reshape(m, -1, self.n_samples)
-        return np.einsum("ctn,cn->ct", rows, coefficients.values)
+    def dots(self, coefficients, scores):
+        return np.einsum("cn,cn->c", scores.values, coefficients.values)
 
     def split(self, coefficients, n_parts, generator):
         m = len(coefficients.problems)

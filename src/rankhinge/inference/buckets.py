@@ -13,7 +13,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from rankhinge.inference.jit import inner, kernel
+from rankhinge._jit import inner, kernel
 
 Grid = namedtuple("Grid", "size scale width base lowest highest")
 Grid.__doc__ = """`size` buckets of `width` = 1 / `scale`; scores are clipped to ``lowest … highest`` first."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge import _threads
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.buckets import bucket_of, make_grid
-from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.long_list import LONG, equal_shares, on_stretches, stretches
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.buckets import lower_edge
-from rankhinge.inference.jit import inner, kernel
 from rankhinge.inference.query import best_rank
 
 START, STOP, J0, LOW, HIGH = 0, 1, 2, 3, 4

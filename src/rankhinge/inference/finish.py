@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankhinge._jit import kernel, once
 from rankhinge.inference.callbacks import call_loss
-from rankhinge.inference.jit import kernel, once
 from rankhinge.inference.query import add
 
 

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge import _threads
+from rankhinge._jit import kernel
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.callbacks import CompiledLoss
 from rankhinge.inference.edges import START, STOP, settle_buckets
 from rankhinge.inference.finish import finish
-from rankhinge.inference.jit import kernel
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, collect, count, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.buckets import bucket_of, make_grid
-from rankhinge.inference.jit import inner, kernel
 
 _INSERTION = 20
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.buckets import bucket_of
-from rankhinge.inference.jit import inner, kernel
 
 # Differences of scores, and sums of a list's worth of them, must not overflow.
 LARGEST_SCORE = 1e300

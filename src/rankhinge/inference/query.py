@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.callbacks import call_best_rank, call_half_scale
-from rankhinge.inference.jit import inner, kernel
 
 Query = namedtuple("Query", "positives n_negatives half_scale addresses table positives_at table_at best_rank_at is_ap")
 Query.__doc__ = """A list: its positives' scores (descending), its number of negatives, its loss's callbacks and table.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankhinge.inference.jit import kernel
+from rankhinge._jit import kernel
 from rankhinge.inference.partition import select
 from rankhinge.inference.settle import sorted_ranks
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankhinge._jit import inner, kernel, once
 from rankhinge.inference.buckets import bucket_of, make_grid
 from rankhinge.inference.edges import HIGH, J0, LOW, START, STOP, n_buckets, settle_buckets
-from rankhinge.inference.jit import inner, kernel, once
 from rankhinge.inference.partition import insertion_sort, median_of_three, partition
 from rankhinge.inference.query import add, best_rank
 

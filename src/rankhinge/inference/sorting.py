@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankhinge.inference.jit import inner, kernel
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.partition import select as select_block
 from rankhinge.inference.query import best_rank
 

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
+from rankhinge._jit import kernel, once
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.edges import START, STOP, n_buckets, settle_buckets
 from rankhinge.inference.finish import finish
-from rankhinge.inference.jit import kernel, once
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query

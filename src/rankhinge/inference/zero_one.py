@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankhinge.inference.jit import inner, kernel
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.passes import CHUNK, first_bad
 
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rankhinge import _threads
+from rankhinge._jit import kernel
 
 __all__ = ["segment_best", "segment_maxima"]
 
@@ -19,7 +19,7 @@ __all__ = ["segment_best", "segment_maxima"]
 _CHUNK = 1 << 18
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _maxima(scores, start, stop, first, last, value, place):
     """The maximum of ``scores[start[b] : stop[b]]`` and its first place, for the segments first … last - 1."""
     for b in range(first, last):
@@ -30,7 +30,7 @@ def _maxima(scores, start, stop, first, last, value, place):
         value[b], place[b] = best, where
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(scores, start, stop, first, last, places, values):
     """The largest of the segments first … last - 1, best first; of equal ones the first comes first."""
     n_best = places.shape[1]

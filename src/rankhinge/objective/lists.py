@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rankhinge._jit import kernel
 from rankhinge.losses import RankingLoss
 
 __all__ = ["Level", "Lists", "graded_lists", "one_list"]
@@ -25,7 +25,7 @@ __all__ = ["Level", "Lists", "graded_lists", "one_list"]
 _LARGE = 1 << 14
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(values, index):
     gathered = np.empty(index.size)
     for k in range(index.size):
@@ -33,7 +33,7 @@ def _gather(values, index):
     return gathered
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scatter(values, index, out):
     for k in range(out.size):
         out[k] = 0.0

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,7 @@ from rankhinge.inference import most_violating_ranking, most_violating_rankings
 from rankhinge.inference.by_scores import subtract_rankings
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.lists import Lists
-
-# Scores of a span are combined in blocks of so many samples, which stay in the cache.
-_BLOCK = 1 << 13
+from rankhinge.objective.span import Span
 
 __all__ = ["Evaluation", "RankingObjective", "Scores"]
 
@@ -48,6 +46,12 @@ class Scores(NamedTuple):
     values: NDArray[np.float64]
     problems: NDArray[np.int64]
 
+    def select(self, places: NDArray[np.int64]) -> Scores:
+        """Some of the rows."""
+        if places.size == self.problems.size == 1:
+            return self
+        return Scores(self.values[places], self.problems[places])
+
 
 class Evaluation(NamedTuple):
     """``J``, the loss of the most violating rankings, and u: ``value = loss + Σ u s``, each by problem."""
@@ -57,6 +61,7 @@ class Evaluation(NamedTuple):
     coefficients: Scores | None
 
 
+Handle = TypeVar("Handle", Scores, Span)
 Inference: TypeAlias = Callable[[int, NDArray[np.float64], NDArray[np.float64] | None], tuple[float, float]]
 """Of a problem's number and scores: J, Δ and, if there is room for it, u."""
 
@@ -136,18 +141,25 @@ class RankingObjective:
         """Scores of the given problems for their columns of `weights`: one pass over X."""
         return Scores(self.features.scores(weights), problems)
 
-    def mix(self, span: Scores, weights: NDArray[np.float64]) -> Scores:
-        """Combinations of the T rows that each of m problems has in a span, by weights (m, T, r); no pass over X."""
-        m, T, r = weights.shape
-        rows = span.values.reshape(m, T, -1)
-        if r == 1:
-            # One combination each, in the search: a matrix-vector product, which `matmul` would not make of it.
-            mixed = np.empty((m, rows.shape[2]))
-            for weight, row, out in zip(weights[:, :, 0], rows, mixed, strict=True):
-                np.dot(weight, row, out=out)
-        else:
-            mixed = np.matmul(weights.transpose(0, 2, 1), rows)
-        return Scores(mixed.reshape(m * r, -1), np.repeat(span.problems[::T], r))
+    def span(self, scores: Scores, capacity: int) -> Span:
+        """A span of one direction for each row, with room for so many in all."""
+        return Span.of(scores.values, scores.problems, capacity)
+
+    def mix(self, span: Span, coordinates: NDArray[np.float64]) -> Scores:
+        """Scores of a point of each problem, by its coordinates (m, T) in the span; no pass over X."""
+        return Scores(span.mix(coordinates), span.problems)
+
+    def slopes(self, coefficients: Scores, span: Span) -> NDArray[np.float64]:
+        """``Σ u s`` of each problem with each of its directions in a span, (m, T); no pass over X."""
+        return span.slopes(coefficients.values)
+
+    def widen(self, span: Span, scores: Scores, weights: NDArray[np.float64]) -> Span:
+        """The span with r more directions a problem, made by weights (m, T + r, r) of its T and of r others."""
+        return span.widen(scores.values, weights)
+
+    def narrow(self, span: Span, weights: NDArray[np.float64]) -> Span:
+        """The span with one combination, by weights (m, t), in place of its t oldest directions."""
+        return span.narrow(weights)
 
     def along(self, scores: Scores, ahead: Scores, steps: NDArray[np.float64]) -> Scores:
         """``scores + steps * ahead``, a step for each row; no pass over X."""
@@ -155,28 +167,13 @@ class RankingObjective:
         moved += scores.values
         return Scores(moved, scores.problems)
 
-    def widen(self, span: Scores, scores: Scores, weights: NDArray[np.float64]) -> Scores:
-        """A span with r more rows a problem: combinations, by weights (m, T + r, r), of its T and of r others."""
-        m, width, r = weights.shape
-        old, new = (handle.values.reshape(m, -1, self.n_samples) for handle in (span, scores))
-        wide = np.empty((m, width, self.n_samples))
-        for start in range(0, self.n_samples, _BLOCK):
-            # Block by block: a product of whole rows would be one more copy of them.
-            part = slice(start, start + _BLOCK)
-            wide[:, :-r, part] = old[:, :, part]
-            from_old, from_new = weights[:, :-r].transpose(0, 2, 1), weights[:, -r:].transpose(0, 2, 1)
-            wide[:, -r:, part] = from_old @ old[:, :, part] + from_new @ new[:, :, part]
-        return Scores(wide.reshape(m * width, -1), np.repeat(span.problems[:: width - r], width))
-
     def zeros(self, problems: NDArray[np.int64]) -> Scores:
         """Scores of the weights 0; no pass over X."""
         return Scores(np.zeros((problems.size, self.features.n_samples)), problems)
 
-    def select(self, scores: Scores, columns: NDArray[np.int64] | slice) -> Scores:
-        """The handle of some of the problems, given by their places in it."""
-        if not isinstance(columns, slice) and columns.size == scores.problems.size == 1:
-            return scores
-        return Scores(scores.values[columns], scores.problems[columns])
+    def select(self, handle: Handle, places: NDArray[np.int64]) -> Handle:
+        """Some columns of scores or coefficients, some problems of a span, by their places."""
+        return handle.select(places)
 
     def join(self, handles: Sequence[Scores]) -> Scores:
         """Several handles as one."""
@@ -225,11 +222,9 @@ class RankingObjective:
         _threads.run([partial(work, c) for c in range(m)])
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
-    def dots(self, coefficients: Scores, span: Scores) -> NDArray[np.float64]:
-        """``Σ u s`` of each problem with each of its rows in a span; no pass over X."""
-        m = coefficients.problems.size
-        rows = span.values.reshape(m, -1, self.n_samples)
-        return np.matmul(rows, coefficients.values[:, :, None])[:, :, 0]
+    def dots(self, coefficients: Scores, scores: Scores) -> NDArray[np.float64]:
+        """``Σ u s``, row by row; no pass over X."""
+        return np.array([u @ row for u, row in zip(coefficients.values, scores.values, strict=True)])
 
     def split(self, coefficients: Scores, n_parts: int, generator: np.random.Generator) -> Scores:
         """Each problem's u as a sum of ``2 n_parts``: its negative and its positive entries, cut at random."""

@@ -22,8 +22,11 @@ the support reaches 0, which then leaves. If none ever does, the programme is un
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from rankhinge._jit import inner, kernel, once
 
 OPTIMAL = 0
 STEP_LIMIT = 1
@@ -31,9 +34,12 @@ UNBOUNDED = 2
 
 # A pivot below this fraction of its diagonal is rounding noise: the column counts as dependent.
 _PIVOT_FLOOR = 1e-13
+# Not literals, each of which would be a type of its own (see `_jit`).
+_ZERO: Any = np.int64(0)
+_NONE: Any = np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _forward(factor, size, b):
     """Overwrite ``b[:size]`` by ``inv(L) @ b``."""
     for i in range(size):
@@ -43,7 +49,7 @@ def _forward(factor, size, b):
         b[i] = v / factor[i, i]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _backward(factor, size, b):
     """Overwrite ``b[:size]`` by ``inv(L.T) @ b``; row by row, since L is stored by rows."""
     for i in range(size - 1, -1, -1):
@@ -53,7 +59,7 @@ def _backward(factor, size, b):
             b[k] -= factor[i, k] * v
 
 
-@njit(cache=True, nogil=True)
+@once
 def _append(factor, size, column, diagonal):
     """Add a row to the factor. Returns False, and leaves the factor, if the column depends."""
     row = factor[size]
@@ -69,7 +75,7 @@ def _append(factor, size, column, diagonal):
     return True
 
 
-@njit(cache=True, nogil=True)
+@once
 def _remove(factor, size, gone):
     """Delete row and column ``gone`` of ``L @ L.T``, by rotations that restore the triangle."""
     for i in range(gone, size - 1):
@@ -85,7 +91,7 @@ def _remove(factor, size, gone):
             factor[i, c + 1] = cosine * b - sine * a
 
 
-@njit(cache=True, nogil=True)
+@once
 def _column(hessian, capped, rho, support, size, j, out):
     """Write ``M[support, j]``."""
     for i in range(size):
@@ -95,7 +101,7 @@ def _column(hessian, capped, rho, support, size, j, out):
             out[i] += rho
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _drop(factor, support, size, place, x):
     """Take the variable at ``place`` out of the support and set it to 0. Returns the new size."""
     _remove(factor, size, place)
@@ -105,9 +111,9 @@ def _drop(factor, support, size, place, x):
     return size - 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _enter(hessian, capped, rho, factor, support, size, x, j, work):
-    """Take variable j into the support. Returns ``(size, bounded)``.
+    """Take variable j into the support. Returns the new size, or -1 if the programme is unbounded.
 
     While j's column depends on the support, x moves along the null direction
     ``x[j] += t, x[support] -= t * c`` with ``c = inv(M) @ M[support, j]``, and the variable that
@@ -118,26 +124,26 @@ def _enter(hessian, capped, rho, factor, support, size, x, j, work):
         _column(hessian, capped, rho, support, size, j, work)
         if _append(factor, size, work, diagonal):
             support[size] = j
-            return size + 1, True
+            return size + 1
         for i in range(size):
             work[i] = factor[size, i]
         _backward(factor, size, work)
         largest = 0.0
         for i in range(size):
             largest = max(largest, abs(work[i]))
-        step, place = np.inf, -1
+        step, place = np.inf, _NONE
         for i in range(size):
             if work[i] > 1e-9 * largest and x[support[i]] < step * work[i]:
                 step, place = x[support[i]] / work[i], i
         if place < 0:
-            return size, False
+            return _NONE
         for i in range(size):
             x[support[i]] = max(x[support[i]] - step * work[i], 0.0)
         x[j] += step
         size = _drop(factor, support, size, place, x)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _target(factor, support, size, linear, capped, total, y, z):
     """Maximise on the support with the sign constraints left out; the answer is in ``y``.
 
@@ -159,12 +165,12 @@ def _target(factor, support, size, linear, capped, total, y, z):
     return mu
 
 
-@njit(cache=True, nogil=True)
+@once
 def _settle(factor, support, size, linear, capped, total, x, y, z):
     """Move x to the maximiser on the support, dropping what reaches 0 on the way. New size."""
     while True:
         _target(factor, support, size, linear, capped, total, y, z)
-        step, place = 1.0, -1
+        step, place = 1.0, _NONE
         for i in range(size):
             old = x[support[i]]
             if y[i] <= 0.0 and old <= step * (old - y[i]):
@@ -177,7 +183,7 @@ def _settle(factor, support, size, linear, capped, total, x, y, z):
         size = _drop(factor, support, size, place, x)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _violation(hessian, linear, support, size, x, out):
     """Write ``linear - H @ x``, of which only the support's columns count."""
     for j in range(linear.size):
@@ -188,7 +194,7 @@ def _violation(hessian, linear, support, size, x, out):
         out[j] = v
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _multiplier(capped, support, size, r):
     """The cap's multiplier: the mean of ``q - H @ x`` over the capped support."""
     total, count = 0.0, 0
@@ -199,7 +205,7 @@ def _multiplier(capped, support, size, r):
     return total / max(count, 1)
 
 
-@njit(cache=True, nogil=True)
+@once
 def _refine(hessian, linear, capped, total, factor, support, size, x, r, y, z):
     """One step of iterative refinement: the factor's error is corrected with the true H.
 
@@ -222,7 +228,7 @@ def _refine(hessian, linear, capped, total, factor, support, size, x, r, y, z):
     return _multiplier(capped, support, size, r)
 
 
-@njit(cache=True, nogil=True)
+@once
 def _scale(hessian, linear, support, size, x):
     """What a violation is compared with: the terms ``q`` and ``H @ x`` of which it is made.
 
@@ -237,13 +243,13 @@ def _scale(hessian, linear, support, size, x):
     return max(scale + 1e-3 * used * np.sqrt(largest), 1e-300)
 
 
-@njit(cache=True, nogil=True)
+@once
 def _price(hessian, capped, rho, r, mu, x, banned, limit):
     """Find the variable to take in: largest violation by the length of its column.
 
     Returns ``(variable or -1, largest violation)``.
     """
-    entering, best, worst = -1, 0.0, 0.0
+    entering, best, worst = _NONE, 0.0, 0.0
     for j in range(r.size):
         v = r[j] - (mu if capped[j] else 0.0)
         worst = max(worst, v if x[j] == 0.0 else abs(v))
@@ -254,19 +260,34 @@ def _price(hessian, capped, rho, r, mu, x, banned, limit):
     return entering, worst
 
 
-@njit(cache=True, nogil=True)
+@once
+def _descending(x):
+    """Places of the positive entries, the largest first. By insertion: they are few."""
+    order, found = np.empty(x.size, np.int64), 0
+    for j in range(x.size):
+        if x[j] > 0.0:
+            place = found
+            while place > 0 and x[order[place - 1]] < x[j]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = j
+            found += 1
+    return order[:found]
+
+
+@once
 def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
     """Run the method once, from a fresh factor. Returns as `maximise` does."""
     n = linear.size
     factor, support = np.empty((n + 1, n + 1)), np.empty(n + 1, np.int64)
     work, y, z, r = np.empty(n + 1), np.empty(n + 1), np.empty(n + 1), np.empty(n)
     banned = np.zeros(n, np.bool_)
-    size, mu, worst, entering = 0, 0.0, 0.0, -1
-    for j in np.argsort(-x):
-        if x[j] > 0.0:
-            size, bounded = _enter(hessian, capped, rho, factor, support, size, x, j, work)
-            if not bounded:
-                return mu, np.inf, 0, UNBOUNDED
+    size, mu, worst, entering = _ZERO, 0.0, 0.0, _NONE
+    order = _descending(x)
+    for i in range(order.size):
+        size = _enter(hessian, capped, rho, factor, support, size, x, order[i], work)
+        if size < 0:
+            return mu, np.inf, 0, UNBOUNDED
     for steps in range(max_steps):
         size = _settle(factor, support, size, linear, capped, total, x, y, z)
         # Taken in and thrown out at once: rounding decides here, and would decide so for ever.
@@ -277,13 +298,13 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
         entering, worst = _price(hessian, capped, rho, r, mu, x, banned, tol * scale)
         if entering < 0:
             return mu, worst / scale, steps, OPTIMAL
-        size, bounded = _enter(hessian, capped, rho, factor, support, size, x, entering, work)
-        if not bounded:
+        size = _enter(hessian, capped, rho, factor, support, size, x, entering, work)
+        if size < 0:
             return mu, np.inf, steps, UNBOUNDED
     return mu, worst / scale, max_steps, STEP_LIMIT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def maximise(hessian, linear, capped, total, x, tol, max_steps):
     """Solve the programme above, from a feasible ``x``, which is overwritten.
 

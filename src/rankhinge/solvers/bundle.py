@@ -180,20 +180,22 @@ class Bundle(CuttingPlane):
     def _begin(self, active: np.ndarray) -> None:
         """Evaluate the start, and cut there."""
         weights = self.start[:, active]
+        lengths = np.linalg.norm(weights, axis=0)
+        units = weights / np.where(lengths > 0, lengths, 1.0)
         if weights.any():
-            self._span = self.objective.score(weights, active)
+            scores = self.objective.score(units, active)
             self.n_passes += 1
         else:
-            self._span = self.objective.zeros(active)
+            scores = self.objective.zeros(active)
+        # The most that a round adds: the master's minimiser, cuts there and elsewhere, and parts.
+        self._span = self.objective.span(scores, self.n_directions + 2 + self.n_cuts + 2 * self.n_parts)
         self._columns = active
-        found = self.objective.evaluate(self._span)
-        feasible = self._constrain(weights, self._span, active)
-        lengths = np.linalg.norm(weights, axis=0)
-        safe = np.where(lengths > 0, lengths, 1.0)
-        self._span = self.objective.mix(self._span, (1.0 / safe)[:, None, None])
+        scores = self.objective.mix(self._span, lengths[:, None])
+        found = self.objective.evaluate(scores)
+        feasible = self._constrain(weights, scores, active)
         cuts = []
         for c, k in enumerate(active):
-            self._bases[k], self._anchors[k] = weights[:, c : c + 1] / safe[c], lengths[c : c + 1].copy()
+            self._bases[k], self._anchors[k] = units[:, c : c + 1], lengths[c : c + 1].copy()
             if feasible[c]:
                 value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
                 self.offer(k, value, weights[:, c].copy())
@@ -206,9 +208,7 @@ class Bundle(CuttingPlane):
         """Drop the scores of problems that have ended."""
         if active.size == self._columns.size or active.size == 0:
             return
-        T = self._bases[int(self._columns[0])].shape[1]
-        places = np.searchsorted(self._columns, active)
-        self._span = self.objective.select(self._span, (places[:, None] * T + np.arange(T)).ravel())
+        self._span = self.objective.select(self._span, np.searchsorted(self._columns, active))
         self._columns = active
 
     def _look(self, active: np.ndarray) -> None:
@@ -233,10 +233,12 @@ class Bundle(CuttingPlane):
         T = self._bases[int(active[0])].shape[1]
         if self.n_directions >= T:
             return
-        turns = np.stack([narrowing(self._anchors[k], self.n_directions) for k in active])
-        self._span = self.objective.mix(self._span, turns)
-        for turn, k in zip(turns, active):
-            self._bases[k], self._anchors[k] = self._bases[k] @ turn, turn.T @ self._anchors[k]
+        kept = [narrowing(self._anchors[k], self.n_directions) for k in active]
+        self._span = self.objective.narrow(self._span, np.stack([direction for direction, _ in kept]))
+        for k, (direction, anchor) in zip(active, kept):
+            basis = self._bases[k]
+            self._bases[k] = np.column_stack([basis[:, : direction.size] @ direction, basis[:, direction.size :]])
+            self._anchors[k] = anchor
 
     def _cut_all(self, active: np.ndarray, probes: list[Probe]) -> None:
         """Turn the planes that carry the solution in the span into planes of the masters."""

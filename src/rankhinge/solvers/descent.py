@@ -220,7 +220,7 @@ class Descent:
                 here, there = (self.objective.select(handle, going) for handle in (here, there))
             steps = np.array([trials[c].step for c in going])
             found = self.evaluate(self.objective.along(here, there, steps))
-            along = self.objective.dots(found.coefficients, there)[:, 0]
+            along = self.objective.dots(found.coefficients, there)
             for place, c in enumerate(going):
                 k, w = int(self.active[c]), states[c].w + steps[place] * directions[c]
                 slope = (w - self.centre[:, k]) @ directions[c] + self.C[k] * along[place]

@@ -38,7 +38,7 @@ __all__ = [
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 Handle: TypeAlias = Any
-"""Scores or coefficients, opaque to the solver; column c belongs to one problem."""
+"""Scores or coefficients, or a span; opaque to the solver. Column c of scores belongs to one problem."""
 
 
 class Evaluation(Protocol):
@@ -61,7 +61,8 @@ class Evaluation(Protocol):
 class Objective(Protocol):
     """J of K problems. Handles with m columns stand for m problems, or for fewer with repeats.
 
-    A *span* is a handle of scores with the same number of columns for each problem, problem by problem.
+    A *span* is a handle of another kind: the scores of T directions of each problem, for points in the space that these
+    span.
     """
 
     n_samples: int
@@ -74,24 +75,32 @@ class Objective(Protocol):
     def zeros(self, problems: Indices) -> Handle:
         """``score(0, problems)`` without a pass."""
 
-    def mix(self, span: Handle, weights: Array) -> Handle:
-        """Combine the T columns that each of m problems has in a span.
-
-        `weights` (m, T, r): the result has m r columns, the j-th of problem c being
-        ``sum_i weights[c, i, j]`` times its i-th. No pass.
-        """
-
     def along(self, scores: Handle, ahead: Handle, steps: Array) -> Handle:
         """``scores + steps * ahead``, with a step (m,) for each column. No pass."""
 
-    def widen(self, span: Handle, scores: Handle, weights: Array) -> Handle:
-        """A span with r more columns for each of m problems, combined of its T columns and of r others.
+    def span(self, scores: Handle, capacity: int) -> Handle:
+        """A span of one direction for each column, which is to be widened up to `capacity` of them. No pass."""
 
-        `scores` holds the others, problem by problem; `weights` (m, T + r, r). No pass.
+    def mix(self, span: Handle, coordinates: Array) -> Handle:
+        """Scores of one point for each problem of a span, by its coordinates (m, T). No pass."""
+
+    def slopes(self, coefficients: Handle, span: Handle) -> Array:
+        """``u . s_i`` of each problem with each of its directions in a span, shape (m, T). No pass."""
+
+    def widen(self, span: Handle, scores: Handle, weights: Array) -> Handle:
+        """The span with r more directions for each problem, combined of its T and of r others.
+
+        `scores` holds the others, problem by problem; `weights` (m, T + r, r). The span given may be used up. No pass.
         """
 
-    def select(self, scores: Handle, columns: Indices | slice) -> Handle:
-        """Some columns of a handle, of scores or of coefficients. No pass."""
+    def narrow(self, span: Handle, weights: Array) -> Handle:
+        """The span with a first direction combined, by weights (m, t), of the t oldest, which it replaces.
+
+        The span given may be used up. No pass.
+        """
+
+    def select(self, handle: Handle, places: Indices) -> Handle:
+        """Some columns of scores or coefficients, or some problems of a span. No pass."""
 
     def join(self, handles: Sequence[Handle]) -> Handle:
         """The columns of several handles, one after the other; for coefficients. No pass."""
@@ -99,8 +108,8 @@ class Objective(Protocol):
     def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
         """Inference for each column. No pass, but O(n) work or a little more."""
 
-    def dots(self, coefficients: Handle, span: Handle) -> Array:
-        """``u . s_i`` of each problem with each of its columns in a span, shape (m, T). No pass."""
+    def dots(self, coefficients: Handle, scores: Handle) -> Array:
+        """``u . s``, column by column, shape (m,). No pass."""
 
     def split(self, coefficients: Handle, n_parts: int, generator: np.random.Generator) -> Handle:
         """Coefficients as sums of parts: the positive and the negative ones, each cut into `n_parts` at random.

@@ -19,8 +19,8 @@ from rankhinge.solvers.protocol import Array, Constraints, Handle, Objective
 __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 
 # A direction counts as dependent below this part of its own length: what is left of it, and of its scores, is the
-# difference of two long vectors.
-_DEPENDENT = 1e-6
+# difference of two long vectors. The products of what is left are rounded at 1e-16, so its square must be far above.
+_DEPENDENT = 1e-5
 
 
 class Cut(NamedTuple):
@@ -37,32 +37,50 @@ def extension(basis: Array, directions: Array) -> tuple[Array, Array]:
     Returns (d, r) vectors, orthonormal to each other and to the basis, and weights (T + r, r) with
     ``new = [basis, directions] @ weights``; a direction that depends on the others becomes a column of zeros.
     """
-    d, T = basis.shape
-    r = directions.shape[1]
-    new, weights = np.zeros((d, r)), np.zeros((T + r, r))
-    for i in range(r):
-        rest, whence = directions[:, i].copy(), np.zeros(T + r)
-        whence[T + i] = 1.0
-        length = np.linalg.norm(rest)
-        # Twice is enough (Kahan and Parlett).
-        for _ in range(2):
-            along_old, along_new = basis.T @ rest, new[:, :i].T @ rest
-            rest -= basis @ along_old + new[:, :i] @ along_new
-            whence[:T] -= along_old
-            whence -= weights[:, :i] @ along_new
-        left = np.linalg.norm(rest)
-        if left > _DEPENDENT * length:
-            new[:, i], weights[:, i] = rest / left, whence / left
+    T, r = basis.shape[1], directions.shape[1]
+    lengths = np.linalg.norm(directions, axis=0)
+    scale = 1.0 / np.where(lengths > 0, lengths, 1.0)
+    new, weights = directions * scale, np.eye(T + r, r, -T) * scale
+    # Twice is enough (Kahan and Parlett), and the second time there is little to do.
+    for turn in (_orthonormalising, _nearly_orthonormalising):
+        along = basis.T @ new
+        new = new - basis @ along
+        weights[:T] -= along
+        change = turn(new.T @ new)
+        new, weights = new @ change, weights @ change
     return new, weights
 
 
-def narrowing(anchor: Array, T: int) -> Array:
-    """An orthonormal (len(anchor), T) matrix: the direction of `anchor`, then the newest coordinates."""
-    size = anchor.size
-    columns = np.zeros((size, T))
-    columns[:, 0] = anchor if anchor.any() else np.eye(size)[0]
-    columns[size - T + 1 :, 1:] = np.eye(T - 1)
-    return np.linalg.qr(columns)[0]
+def _orthonormalising(gram: Array) -> Array:
+    """A triangular A that makes vectors of length 1 or less, with these products, orthonormal: ``Aᵀ G A = I``.
+
+    Vectors that depend on those before them become 0.
+    """
+    change = np.zeros_like(gram)
+    for i, products in enumerate(gram):
+        column = -change @ (change.T @ products)
+        column[i] = 1.0
+        left = column @ gram @ column
+        if left > _DEPENDENT**2:
+            change[:, i] = column / np.sqrt(left)
+    return change
+
+
+def _nearly_orthonormalising(gram: Array) -> Array:
+    """``G^(-1/2)`` to second order, for vectors that are orthonormal but for rounding, or 0."""
+    change: Array = 1.5 * np.eye(len(gram)) - 0.5 * gram
+    return change
+
+
+def narrowing(anchor: Array, T: int) -> tuple[Array, Array]:
+    """How to keep T of the coordinates of `anchor`: the newest, and its direction among the others.
+
+    Returns that direction (t,), of length 1 or 0, and the coordinates (T,) of the anchor thereafter.
+    """
+    oldest = anchor[: anchor.size - T + 1]
+    length = np.linalg.norm(oldest)
+    direction = oldest / length if length > 0 else np.zeros_like(oldest)
+    return direction, np.concatenate([[length], anchor[oldest.size :]])
 
 
 class Probe:
@@ -145,8 +163,8 @@ def search(
     Parameters
     ----------
     probes : list of Probe, one for each of the m problems
-    span : handle with m T columns
-        Scores of the basis vectors, problem by problem.
+    span : handle
+        Scores of the basis vectors.
     problems : (m,)
     enough : (m,)
         A probe ends when its own gap is below this.
@@ -156,7 +174,6 @@ def search(
         How many cuts each probe keeps.
     """
     going = np.arange(len(probes))
-    T = probes[0].basis.shape[1]
     for turn in range(n_turns):
         still = []
         for p in going:
@@ -168,13 +185,12 @@ def search(
         if not still:
             break
         if len(still) < len(going):
-            places = np.searchsorted(going, still)
-            span = objective.select(span, (places[:, None] * T + np.arange(T)).ravel())
+            span = objective.select(span, np.searchsorted(going, still))
             going = np.array(still)
         points = [probes[p].next_point(turn) for p in going]
-        scores = objective.mix(span, np.stack(points)[:, :, None])
+        scores = objective.mix(span, np.stack(points))
         found = objective.evaluate(scores)
-        slopes = objective.dots(found.coefficients, span)
+        slopes = objective.slopes(found.coefficients, span)
         feasible = _check(constraints, probes, going, points, scores, problems)
         for c, p in enumerate(going):
             u = found.coefficients

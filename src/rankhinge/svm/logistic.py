@@ -20,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rankhinge import _threads
+from rankhinge._jit import inner, kernel, once
 from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
 from rankhinge.solvers import Descent
 
@@ -42,7 +43,7 @@ def _derivatives(odds, factor):
     return first, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _near_odds(scores, intercept, centre, odds):
     """Make `odds`, taken with the intercept `centre`, anew if that is far away; returns the one they are taken with.
 
@@ -55,7 +56,7 @@ def _near_odds(scores, intercept, centre, odds):
     return intercept
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@once
 def _best_intercept(scores, n_relevant, intercept, odds):
     """The intercept at which the probabilities add up to the number of relevant samples; `odds` is as with that one."""
     # The sum ascends in b: a bracket keeps Newton's steps from running away where it is flat.
@@ -86,7 +87,7 @@ def _best_intercept(scores, n_relevant, intercept, odds):
     return intercept
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@once
 def _profile(scores, relevant, n_relevant, intercept, u):
     """The loss at the best intercept, and that intercept; writes the gradient in the scores."""
     intercept = _best_intercept(scores, n_relevant, intercept, u)
@@ -103,7 +104,7 @@ def _profile(scores, relevant, n_relevant, intercept, u):
     return total + np.log(product), intercept
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _profiles(scores, relevant, offsets, weights, intercepts, u):
     """The sum over lists of weight times loss, each at its best intercept; adds to the gradient in the scores.
 

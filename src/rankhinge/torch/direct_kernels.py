@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from rankhinge._jit import inner, kernel
 from rankhinge.inference.callbacks import call_loss
-from rankhinge.inference.jit import inner, kernel
 
 AP, DISCOUNT, RECIPROCAL_RANK, AUC = 0, 1, 2, 3
 
