@@ -204,3 +204,44 @@ def test_registry(monkeypatch):
 def test_no_feature_map(X):
     with pytest.raises(TypeError, match="there is no feature map for"):
         feature_map(X)
+
+
+@pytest.mark.parametrize("view", ["columns", "backwards", "both"])
+def test_views_with_other_strides_are_not_copied_whole(view):
+    rng = np.random.default_rng(7)
+    base = rng.normal(size=(4000, 40))
+    X = {"columns": base[:, ::2], "backwards": base[::-1], "both": base[::-1, ::-3]}[view]
+    features = feature_map(X)
+    W, U = rng.normal(size=(X.shape[1], 3)), rng.normal(size=(3, X.shape[0]))
+    tracemalloc.start()
+    scores, slopes = features.scores(W), features.adjoint(U)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(scores, (np.array(X) @ W).T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(slopes, np.array(X).T @ U.T, rtol=1e-12, atol=1e-12)
+    assert peak < X.nbytes
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_sparse_of_extended_precision(form):
+    X = sparse.random(30, 8, density=0.4, format=form, random_state=0).astype(np.longdouble)
+    W = np.random.default_rng(0).normal(size=(8, 2))
+    np.testing.assert_allclose(feature_map(X).scores(W), (X.toarray().astype(float) @ W).T, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_far_more_columns_than_entries(form):
+    """The sums of shares must not take more memory than the result does."""
+    X = sparse.random(*((300, 50_000) if form == "csr" else (50_000, 300)), density=1e-3, format=form, random_state=0)
+    rng = np.random.default_rng(0)
+    features = feature_map(X)
+    W, U = rng.normal(size=(X.shape[1], 4)), rng.normal(size=(4, X.shape[0]))
+    product, arguments = (features.adjoint, U) if form == "csr" else (features.scores, W)
+    expected = X.T @ U.T if form == "csr" else (X @ W).T
+    product(arguments)
+    tracemalloc.start()
+    result = product(arguments)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
+    assert peak < 3 * result.nbytes

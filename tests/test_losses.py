@@ -491,3 +491,9 @@ def test_repr(loss, expected):
 def test_everything_public_is_there():
     for name in losses.__all__:
         assert hasattr(losses, name)
+
+
+def test_a_copy_checks_as_the_original_does():
+    for loss in (DCG([1.0, 2.0]), copy.deepcopy(DCG([1.0, 2.0]))):
+        with pytest.raises(ValueError, match="not suitable"):
+            loss.require_suitable(2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from rankhinge import metrics, structured_hinge
 from rankhinge.features import feature_map
@@ -44,7 +46,7 @@ def test_graded_loss_is_the_weighted_loss_of_its_levels(case):
     if labels.min() == 0:
         assert rest == pytest.approx(0, abs=1e-12)
     assert all(weight > 0 for _, weight in levels)
-    ordered = scores[lists.index]
+    ordered = lists.gather(scores)
     decomposed = sum(weight * (1 - ndcg_of(relevant.astype(int), ordered)) for relevant, weight in levels)
     assert 1 - ndcg_of(labels, scores, gains) == pytest.approx(decomposed, abs=1e-12)
 
@@ -265,3 +267,51 @@ def test_gather_and_scatter(size):
     np.testing.assert_array_equal(lists.gather(scores), scores[index])
     lists.scatter(scores[index], u)
     np.testing.assert_array_equal(u, np.where(np.isin(np.arange(2 * size), index), scores, 0.0))
+
+
+def test_levels_of_weight_0_make_no_list_usable():
+    labels, codes = np.array([1, 2, 0, 1]), np.array([0, 0, 1, 1])
+    lists = graded_lists(labels, codes, get_loss("ap"), np.arange(3.0), np.array([1.0, 0.0]))
+    assert (lists.n_lists, lists.n_unusable) == (1, 1)
+    assert lists.index.tolist() == [2, 3]
+
+
+def test_huge_list_weights():
+    labels, codes = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    lists = graded_lists(labels, codes, get_loss("ap"), np.arange(2.0), None, np.array([1e308, 1e308]))
+    np.testing.assert_array_equal(lists.weights, [0.5, 0.5])
+
+
+def test_lists_in_order_need_no_index():
+    labels = np.array([0, 1, 0, 1])
+    assert graded_lists(labels, np.array([0, 0, 1, 1]), get_loss("ap"), np.arange(2.0)).index is None
+    assert graded_lists(labels, np.array([0, 1, 1, 0]), get_loss("ap"), np.arange(2.0)).index is not None
+    assert graded_lists(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]), get_loss("ap"), np.arange(2.0)).index.size == 2
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "zero-one"])
+def test_blocks_add_up_to_the_whole(loss):
+    """``J = Σ π J_q``, whatever part of a list reaches a level."""
+    rng = np.random.default_rng(3)
+    X, labels, codes = rng.normal(size=(30, 3)), rng.integers(0, 3, size=30), np.repeat(np.arange(6), 5)
+    labels[:5] += 1 - labels[:5].min()
+    labels = np.minimum(labels, 3)
+    lists = graded_lists(labels, codes, get_loss(loss), np.arange(4.0), None if loss == "ndcg" else np.ones(3))
+    objective = RankingObjective(feature_map(X), [lists], get_loss(loss))
+    w = rng.normal(size=3)
+    planes = [objective.block_plane(w, 0, q) for q in range(lists.n_lists)]
+    whole = objective.evaluate(objective.score(w[:, None], np.array([0])))
+    total = sum(weight * (b + g @ w) for weight, (b, g) in zip(lists.weights, planes, strict=True))
+    assert total == pytest.approx(whole.value[0], rel=1e-12)
+
+
+def test_a_block_that_is_the_whole_list_does_not_copy_X():
+    X = sparse.random(500, 4000, density=1e-3, format="csr", random_state=0)
+    objective = RankingObjective(feature_map(X), [one_list(np.arange(500) % 7 == 0)], get_loss("ap"))
+    w = np.random.default_rng(0).normal(size=4000)
+    objective.block_plane(w, 0, 0)
+    tracemalloc.start()
+    objective.block_plane(w, 0, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * 8 * 500 * 4000

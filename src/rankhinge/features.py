@@ -10,6 +10,7 @@ Other rooms add maps for their own containers with `register`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,7 +75,8 @@ class _Dense:
         self.n_samples, self.n_features = X.shape
         self._transposed = X.flags.f_contiguous and not X.flags.c_contiguous
         self._rows = X.T if self._transposed else X
-        self._direct = X.dtype == np.float64
+        # BLAS takes rows whose entries lie side by side; for anything else NumPy would copy all of X at each product.
+        self._direct = X.dtype == np.float64 and self._rows.strides[1] == 8 and self._rows.strides[0] > 0
         self._step = max(1, BLOCK_ENTRIES // max(1, self._rows.shape[1]))
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -149,6 +151,9 @@ class _Sparse:
     def __init__(self, X: Any) -> None:
         if X.format not in ("csr", "csc"):
             X = X.tocsr()
+        if X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
+            # Kernels know no half and no extended precision.
+            X = X.astype(np.float64)
         self.n_samples, self.n_features = X.shape
         self._X = X
         self._transposed = X.format == "csc"
@@ -175,21 +180,27 @@ class _Sparse:
 
     def _each_row(self, factors: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
         result = np.empty((factors.shape[1], n_rows))
-        self._run(lambda share, first, last: _each_row(*self._parts, first, last, factors, result))
+
+        def work(share: int) -> None:
+            _each_row(*self._parts, int(self._shares[share]), int(self._shares[share + 1]), factors, result)
+
+        _threads.run([partial(work, share) for share in range(_SPARSE_SHARES)])
         return result
 
     def _sum_of_rows(self, factors: NDArray[np.float64], n_columns: int) -> NDArray[np.float64]:
         factors = np.ascontiguousarray(factors)
-        partial_sums = np.zeros((_SPARSE_SHARES, n_columns, factors.shape[0]))
-        self._run(lambda share, first, last: _sum_of_rows(*self._parts, first, last, factors, partial_sums[share]))
-        total: NDArray[np.float64] = partial_sums.sum(axis=0)
-        return total
+        # A sum for each share, but where there are few entries a column, these sums would be most of the work.
+        n_sums = int(np.clip(self._parts[0][-1] // max(1, n_columns), 1, _SPARSE_SHARES))
+        sums = np.zeros((n_sums, n_columns, factors.shape[0]))
+        bounds = self._shares[np.linspace(0, _SPARSE_SHARES, n_sums + 1).astype(np.intp)]
 
-    def _run(self, work: Callable[[int, int, int], None]) -> None:
-        def task(share: int) -> Callable[[], None]:
-            return lambda: work(share, int(self._shares[share]), int(self._shares[share + 1]))
+        def work(place: int) -> None:
+            _sum_of_rows(*self._parts, int(bounds[place]), int(bounds[place + 1]), factors, sums[place])
 
-        _threads.run([task(share) for share in range(_SPARSE_SHARES)])
+        _threads.run([partial(work, place) for place in range(n_sums)])
+        for place in range(1, n_sums):
+            sums[0] += sums[place]
+        return sums[0]
 
 
 register(lambda X: isinstance(X, np.ndarray) and X.ndim == 2, _Dense)

@@ -200,7 +200,7 @@ class DCG(RankingLoss):
 
     def __getstate__(self) -> dict[str, Any]:
         # The table may be as long as the longest list: a copy builds its own when it needs one.
-        return {**self.__dict__, "_table": _NO_TABLE, "_convex_up_to": 2}
+        return {**self.__dict__, "_table": _NO_TABLE, "_convex_up_to": 1}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.discount!r})"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
+from rankhinge.solvers.master import Master
 from tests.convex_judge import quadratic_minimum
 
 from .helpers import VARIANTS, ListsObjective, QueryObjective, all_planes, make_solver, random_problem
@@ -284,3 +287,63 @@ def test_unknown_solver():
     X, labels = random_problem(1)
     with pytest.raises(ValueError, match="'newton'"):
         make_solver("newton", ListsObjective(X, labels), 1.0)
+
+
+@pytest.mark.parametrize("name", ["subgradient", "frank-wolfe"])
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_sweeps_do_not_give_up_before_rounding_does(name, C):
+    """Where sweeps lead nowhere for a while, a cut at the master's minimiser does."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 6))
+    labels = X[:, 0] + rng.normal(size=150) > 0.7
+    result = make_solver(name, ListsObjective(X, labels), C, tol=1e-3, max_iter=1000).run()
+    assert result.status[0] == "converged"
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_a_start_is_never_lost(name):
+    X, labels = random_problem(11, n=60, d=5)
+    best = make_solver("bundle", ListsObjective(X, labels), 100.0, tol=1e-4, max_iter=2000).run()
+    solver = make_solver(name, ListsObjective(X, labels), 100.0, tol=1e-6, max_iter=1, start=best.coef)
+    assert solver.run().objective[0] <= best.objective[0] * (1 + 1e-12)
+
+
+def test_an_interrupt_finds_the_planes_whole():
+    """Between any two lines of `add` and `prune`, `planes` gives the old planes or the new ones."""
+    rng = np.random.default_rng(12)
+    seen = set()
+    for stop in range(1, 60):
+        master = Master(1.0, np.zeros(4))
+        for _ in range(30):
+            master.add_planes(rng.random(1), rng.normal(size=(1, 4)))
+            master.solve()
+        lines = 0
+
+        def trace(frame, event, argument, stop=stop):
+            nonlocal lines
+            if frame.f_code.co_name not in ("add", "prune"):
+                return None
+            lines += event == "line"
+            if lines == stop:
+                raise KeyboardInterrupt
+            return trace
+
+        pairs = {float(b): tuple(g) for b, g in zip(master.planes().offsets, master.planes().slopes)}
+        sys.settrace(trace)
+        try:
+            master.add_planes(np.array([0.5]), np.ones((1, 4)))
+            master.prune(3)
+        except KeyboardInterrupt:
+            seen.add(stop)
+        finally:
+            sys.settrace(None)
+        planes = master.planes()
+        pairs[0.5] = (1.0,) * 4
+        assert all(pairs[float(b)] == tuple(g) for b, g in zip(planes.offsets, planes.slopes))
+    assert len(seen) > 10
+
+
+def test_features_beyond_all_bounds_are_refused():
+    X, labels = random_problem(13, n=30, d=3)
+    with pytest.raises(ValueError, match="overflow"):
+        make_solver("rounds", ListsObjective(1e160 * X, labels), 1.0).run()

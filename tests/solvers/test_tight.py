@@ -154,3 +154,41 @@ def test_descent_agrees_with_a_library_on_a_smooth_function():
     expected = minimize(lambda w: 0.5 * w @ w + 2.0 * np.log(np.cosh(X @ w - target)).sum(), np.zeros(6), tol=1e-12)
     assert descent.value(0) == pytest.approx(expected.fun, rel=1e-9)
     np.testing.assert_allclose(descent.point(0), expected.x, atol=1e-4)
+
+
+def _restless(n_problems):
+    """Problems whose convex problems lead further down more than once."""
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(60, 8)), rng.normal(size=(8, n_problems))
+    Y = X @ W + rng.normal(size=(60, n_problems)) * (1 + np.arange(n_problems)) > 0.5 * np.arange(n_problems)
+    objective = RankingObjective(feature_map(X), [one_list(column) for column in Y.T], get_loss("ap"))
+    return objective, 3.0 * W / np.std(X @ W, axis=0)
+
+
+def test_problems_that_ended_keep_their_certificate():
+    """Further rounds of the others must not touch it."""
+    objective, centre = _restless(3)
+    solver = Tight(objective, np.array([1.0, 30.0, 300.0]), centre=centre, tol=1e-6, max_iter=400)
+    ended = {}
+    while not solver.done:
+        solver.step()
+        result = solver.result()
+        for k in np.flatnonzero(result.status == "converged"):
+            now = (result.objective[k], result.dual_objective[k], result.gap[k])
+            assert ended.setdefault(k, now) == now
+    gap = (result.objective - result.dual_objective) / np.abs(result.objective)
+    np.testing.assert_allclose(np.maximum(gap, 0.0), result.gap, atol=1e-12)
+    np.testing.assert_array_equal(result.history["dual"][:, -1], result.dual_objective)
+
+
+def test_a_gap_does_not_outlive_its_convex_problem():
+    """Stopped in a later descent, a run has no certificate."""
+    objective, centre = _restless(1)
+    solver = Tight(objective, np.array([30.0]), centre=centre, tol=1e-3, max_iter=400)
+    seen = set()
+    while not solver.done:
+        solver.step()
+        seen.add((solver._descent is not None, bool(np.isfinite(solver.gaps()[0]))))
+        assert solver._descent is None or np.isinf(solver.gaps()[0])
+    assert (True, False) in seen
+    assert np.isfinite(solver.gaps()[0])

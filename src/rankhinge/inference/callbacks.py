@@ -18,6 +18,7 @@ One family is known to the kernels by name: the AP loss, whose f_j is concave wh
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -41,6 +42,9 @@ _LLVM = {
 }
 
 
+_compiling = threading.RLock()
+
+
 class CompiledLoss(NamedTuple):
     """Addresses of a loss's callbacks, whether it is the AP loss, and the table they read, as the kernels take them."""
 
@@ -56,13 +60,16 @@ def compile_loss(loss: RankingLoss, n_samples: int) -> CompiledLoss:
 
 def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
     if isinstance(loss, CustomLoss):
-        # Kept on the loss: as long as it lives, so does its code.
-        if not hasattr(loss, "_compiled"):
-            loss._compiled = _pack(_custom_callbacks(loss))  # type: ignore[attr-defined]
+        # One thread at a time: code that another has replaced would be freed while it is still called.
+        with _compiling:
+            # Kept on the loss: as long as it lives, so does its code.
+            if not hasattr(loss, "_compiled"):
+                loss._compiled = _pack(_custom_callbacks(loss))  # type: ignore[attr-defined]
         return loss._compiled[1]  # type: ignore[attr-defined]
     if loss.family not in _FAMILIES:
         raise TypeError(f"{loss!r} has no compiled step: use CustomLoss for a step of your own")
-    return _family(loss.family)[1]
+    with _compiling:
+        return _family(loss.family)[1]
 
 
 @cache

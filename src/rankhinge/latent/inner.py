@@ -103,10 +103,7 @@ def _carrying(solver: Solver, c: int) -> Planes:
     """The planes that carry the lower bound: the others would only make the master problem larger."""
     if not isinstance(solver, CuttingPlane):
         return solver.planes()[c]
-    master = solver.masters[c]
-    carrying = np.flatnonzero(master.capped & (master.multipliers > 0.0))
-    carrying = carrying[carrying > 0]
-    return Planes(master.offsets[carrying], -master.vectors[carrying])
+    return solver.masters[c].planes(carrying=True)
 
 
 Going: TypeAlias = dict[int, tuple[NDArray[np.int64], Point | None]]

@@ -3,7 +3,7 @@ r"""The lists of a problem: which samples belong to each, what is relevant at wh
 **Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
 above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
 ``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
-that the whole list reaches has no negative: its hinge is 0, its weight stays.
+that the whole list reaches has no negative: its hinge is 0 (that of zero-one is not), its weight stays.
 """
 
 from __future__ import annotations
@@ -135,8 +135,12 @@ def graded_lists(
     least, most = np.full(n_lists, labels.max()), np.zeros(n_lists, labels.dtype)
     np.minimum.at(least, codes, labels)
     np.maximum.at(most, codes, labels)
-    has_both = least < most
-    share = np.ones(n_lists) if list_weights is None else list_weights
+    # A list tells something if a level that counts lies between its samples.
+    counts = np.ones(gains.size - 1) if level_weights is None else np.asarray(level_weights) > 0
+    n_up_to = np.concatenate([[0], np.cumsum(counts)])
+    has_both = n_up_to[least] < n_up_to[most]
+    # By the largest first: a sum of large weights may overflow.
+    share = np.ones(n_lists) if list_weights is None else list_weights / max(np.max(list_weights), np.finfo(float).tiny)
     # A list of weight 0 has no part in the mean: it need not be evaluated.
     usable = has_both & (share > 0)
     index = np.argsort(codes, kind="stable")
@@ -148,10 +152,11 @@ def graded_lists(
     levels = tuple(
         Level(labels[index] >= level + 1, row)
         for level, row in enumerate(weights)
-        # A level that every sample reaches has no negative anywhere: its hinge is 0.
-        if np.any(row > 0) and np.any(labels[index] < level + 1)
+        # A level that every sample reaches has no negative anywhere: its hinge is 0, unless no ranking is asked for.
+        if np.any(row > 0) and (loss.family == "zero-one" or np.any(labels[index] < level + 1))
     )
-    return Lists(index, offsets, levels, share, int(n_lists - has_both.sum()))
+    in_order = index.size == labels.size and bool(np.all(index[:-1] < index[1:]))
+    return Lists(None if in_order else index, offsets, levels, share, int(n_lists - has_both.sum()))
 
 
 def _level_weights(

@@ -251,6 +251,10 @@ class RankingObjective:
     def block_plane(self, weights: NDArray[np.float64], problem: int, block: int) -> tuple[float, NDArray[np.float64]]:
         """Δ and ``X_qᵀ u`` of one list's own hinge at these weights."""
         lists = self.problems[problem]
+        if lists.n_lists == 1:
+            # Its rows may be all of X, which is not to be copied.
+            whole = self.evaluate(self.score(weights[:, None], np.array([problem])))
+            return float(whole.loss[0]), self.adjoint(whole.coefficients)[:, 0]  # type: ignore[arg-type]
         inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
         index = np.arange(self.n_samples)[inside] if lists.index is None else lists.index[inside]
         rows = self.features.rows(index)
@@ -258,7 +262,7 @@ class RankingObjective:
         loss, u = 0.0, np.zeros_like(scores)
         for level in lists.levels:
             relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
-            if weight > 0 and not relevant.all():
+            if weight > 0 and (self.loss.family == "zero-one" or not relevant.all()):
                 found = most_violating_ranking(scores, relevant, self.loss)
                 loss += weight * found.loss
                 u += weight * found.coefficients

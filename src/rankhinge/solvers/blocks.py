@@ -19,6 +19,8 @@ from rankhinge.solvers.protocol import Array, BlockObjective, Objective, Planes
 __all__ = ["Blocks", "SweepSolver"]
 
 _PRUNE_AFTER = 50
+# Sweeps without progress after which the next one also cuts at the master's minimiser.
+_STUCK = 3
 
 
 class Blocks:
@@ -83,10 +85,29 @@ class SweepSolver(Solver):
         # The blocks of a sweep make up the features once for the scores and once for the slopes.
         self.n_passes += 2
         self._check(active)
+        stuck = active[self._still[active] >= _STUCK]
+        if stuck.size:
+            self._cut_at_minimisers(stuck)
+
+    def _cut_at_minimisers(self, stuck: np.ndarray) -> None:
+        """What plain cutting planes do: if that moves nothing either, rounding forbids it. Two passes."""
+        weights = np.stack([self.masters[k].point for k in stuck], axis=1)
+        found = self.objective.evaluate(self.objective.score(weights, stuck))
+        slopes = self.objective.adjoint(found.coefficients)
+        self.n_passes += 2
+        for c, k in enumerate(stuck):
+            self.offer(k, self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c]), weights[:, c].copy())
+            master = self.masters[k]
+            master.add_planes(found.loss[c : c + 1], slopes[:, c][None, :])
+            master.solve()
+            self.bound(k, master.dual_value)
 
     def _check(self, active: np.ndarray) -> None:
         """Evaluate all candidates of all problems: one pass."""
         candidates = [self._candidates(int(k)) for k in active]
+        if self.n_iter[active[0]] == 0:
+            for k, points in zip(active, candidates):
+                points.append(self.start[:, k])
         problems = np.repeat(active, [len(points) for points in candidates])
         weights = np.stack([w for points in candidates for w in points], axis=1)
         scores = self.objective.score(weights, problems)

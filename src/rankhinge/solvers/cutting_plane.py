@@ -35,9 +35,9 @@ class CuttingPlane(Solver):
         self.masters = [Master(c, self.centre[:, k]) for k, c in enumerate(self.C)]
         for master, planes in zip(self.masters, self.initial_planes or ()):
             master.add_planes(planes.offsets, planes.slopes)
-        for k, master in enumerate(self.masters):
-            master.solve()
-            self.bound(k, master.dual_value)
+        for k in self.active:
+            self.masters[k].solve()
+            self.bound(int(k), self.masters[k].dual_value)
         # Planes given: their minimiser is a better start than an arbitrary one.
         if self.initial_planes is not None and "start" not in options:
             self.start = np.stack([master.point for master in self.masters], axis=1)

@@ -192,8 +192,10 @@ class Tight(Solver):
             return
         inner.step()
         self._count(inner.n_passes)
-        self.dual = inner.dual + inner.constant
-        self._gap = np.where([s == RUNNING for s in self.status], inner.gaps(), self._gap)
+        # Problems that ended in an earlier round keep the certificate of that.
+        active, gaps = self.active, inner.gaps()
+        self.dual[active] = inner.dual[active] + inner.constant[active]
+        self._gap[active] = gaps[active]
         if inner.done:
             self._conclude(inner)
 
@@ -212,6 +214,9 @@ class Tight(Solver):
             if not self.best[k][0] < before[k] - self.tol * abs(before[k]):
                 settled.append(k)
                 outcomes.append(str(result.status[k]))
+            else:
+                # What was certified lies behind: there is no gap until the next convex problem.
+                self.dual[k], self._gap[k] = -np.inf, np.inf
         self._end(np.array(settled, dtype=np.int64), outcomes)
 
     def _end(self, problems: np.ndarray, outcomes: list[str]) -> None:
