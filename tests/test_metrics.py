@@ -502,7 +502,7 @@ def test_import_needs_numpy_only():
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import BaseEstimator, clone  # noqa: E402
 from sklearn.ensemble import RandomForestClassifier  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.linear_model import LogisticRegression, Ridge  # noqa: E402
 from sklearn.model_selection import (  # noqa: E402
     GridSearchCV,
     GroupKFold,
@@ -663,3 +663,27 @@ def test_multiclass_scores_are_refused(problem):
     model = LogisticRegression(max_iter=1000).fit(X, y)
     with pytest.raises(ValueError, match=r"^scores must be one-dimensional, its shape is \(240,"):
         make_query_scorer("ndcg")(model, X, y, qid=qid)
+
+
+def test_names_with_a_depth_and_short_names():
+    relevance, scores, qid = [1, 0, 2, 0], [0.1, 0.2, 0.3, 0.4], ["a", "a", "b", "b"]
+    for short, name, options in (
+        ("ndcg@1", "ndcg", {"k": 1}),
+        ("precision@1", "precision_at_k", {"k": 1}),
+        ("rr", "reciprocal_rank", {}),
+    ):
+        np.testing.assert_array_equal(
+            per_query(short, relevance, scores, qid)[1], per_query(name, relevance, scores, qid, **options)[1]
+        )
+    for name in ("f1", "ap@3", "ndcg@", "ndcg@0", "ndcg@x"):
+        with pytest.raises(ValueError, match=f"metric is '{name}'"):
+            per_query(name, relevance, scores, qid)
+
+
+def test_a_scorer_leaves_out_queries_without_a_relevant_row():
+    """A score of nan would end a search without a word."""
+    X, y, qid = np.array([[0.0], [3.0], [1.0], [2.0]]), [0, 1, 0, 0], [1, 1, 2, 2]
+    model = Ridge().fit(X, y)
+    assert make_query_scorer("ndcg@10")(model, X, y, qid=qid) == 1.0
+    assert math.isnan(make_query_scorer("ndcg", no_positives="nan")(model, X, y, qid=qid))
+    assert make_query_scorer(lambda relevance, scores, *, qid: 0.5)(model, X, y, qid=qid) == 0.5

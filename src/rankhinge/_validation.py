@@ -104,11 +104,25 @@ def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return rows[first_row[appearance]], np.argsort(appearance)[sorted_index]
 
 
+def _is_missing(query: Any) -> bool:
+    """What differs from itself: nan of any kind, NaT. Of pandas' NA even that is not known: it has no truth value.
+
+    None is a value like any other.
+    """
+    try:
+        return bool(query != query)
+    except TypeError:
+        return True
+    except ValueError:
+        # Compared entry by entry: an array, which is not hashable anyway.
+        return False
+
+
 def _encode_objects(rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     index_of: dict[Any, int] = {}
     codes = np.empty(len(rows), dtype=np.intp)
     for row, query in enumerate(rows):
-        if isinstance(query, float) and query != query:
+        if _is_missing(query):
             raise ValueError(f"qid[{row}] is {query}")
         try:
             codes[row] = index_of.setdefault(query, len(index_of))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
 
 from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, rank_svm_path
 from tests.svm.helpers import binary, graded, multilabel
@@ -44,7 +49,7 @@ def test_labels_of_another_length():
     for estimator in (RankSVC(), SVMRanker()):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             estimator.fit(X, y[:-1])
-    with pytest.raises(ValueError, match=r"y has shape \(59,\), but X has 60 rows"):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         rank_svm_path(X, y[:-1], [1.0])
 
 
@@ -276,3 +281,48 @@ def test_failed_fit_of_another_shape_leaves_no_half_model():
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full_like(X, np.nan), y)
     np.testing.assert_array_equal(model.decision_function(X), scores)
+
+
+def test_a_mapping_that_knows_none_of_the_queries():
+    with pytest.raises(ValueError, match="knows none of the queries, but '0'"):
+        SVMRanker().fit(XG, YG, qid=QID, query_weight={"0": 2.0})
+
+
+def test_too_many_grades():
+    with pytest.raises(ValueError, match="y has 1501 different grades"):
+        SVMRanker(gains="linear").fit(np.zeros((1500, 1)), np.arange(1, 1501), qid=np.zeros(1500))
+
+
+@pytest.mark.parametrize("missing", [np.float32("nan"), pd.NA, pd.NaT, Decimal("nan")], ids=str)
+def test_missing_queries_are_not_pooled(missing):
+    qid = np.array(QID.tolist(), dtype=object)
+    qid[3] = missing
+    with pytest.raises(ValueError, match=r"qid\[3\] is"):
+        SVMRanker().fit(XG, YG, qid=qid)
+    with pytest.raises(ValueError, match=r"qid\[3\] is"):
+        SVMRanker().fit(XG, YG, qid=qid.tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gains": "exp"}, "'gains' parameter"),
+        ({"level_weights": "foo"}, "'level_weights' parameter"),
+        ({"tol": -1.0}, "'tol' parameter"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
+        ({"mask": np.ones((36, 1), bool)}, "mask belongs to multilabel targets"),
+    ],
+)
+def test_paths_check_their_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        rank_svm_path(XG, YG, [1.0], qid=QID, loss="ndcg", **options)
+
+
+def test_paths_take_what_the_machines_take():
+    with pytest.warns(DataConversionWarning):
+        column = rank_svm_path(X, y[:, None], [1.0])
+    np.testing.assert_array_equal(column.coefs, rank_svm_path(X, y, [1.0]).coefs)
+    Y = np.column_stack([y, 1 - y])
+    np.testing.assert_array_equal(rank_svm_path(X, sparse.csr_array(Y), [1.0]).coefs, rank_svm_path(X, Y, [1.0]).coefs)
+    with pytest.raises(ValueError, match="NaN"):
+        rank_svm_path(X, np.where(y, 1.0, np.nan), [1.0])

@@ -67,3 +67,21 @@ def test_teardown_after_an_interrupt(monkeypatch):
     assert recorder.events[-1] == ("teardown", "fit")
     assert model.status_ == "interrupted"
     assert model.fit(X, y).status_ == "converged"
+
+
+@pytest.mark.parametrize("options", [{}, {"bound": "tight"}], ids=["convex", "tight"])
+def test_scores_of_the_model_so_far(options):
+    """`ScoringMonitor` gets models that can be asked."""
+    monitors = pytest.importorskip("sklearn.callback")
+    if not hasattr(monitors, "ScoringMonitor"):
+        pytest.skip("this scikit-learn has no ScoringMonitor")
+    X, y = binary(n=200)
+    seen = []
+
+    def score(estimator, X, y):
+        seen.append(estimator.score(X, y))
+        return {"mine": seen[-1]}
+
+    model = RankSVC(C=100.0, **options).set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(X, y)
+    assert len(seen) >= model.n_iter_
+    assert seen[-1] == pytest.approx(model.score(X, y))

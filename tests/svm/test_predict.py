@@ -190,3 +190,12 @@ def test_zero_one_scores_by_accuracy():
     X, y = binary()
     model = RankSVC(loss="zero-one", threshold="error").fit(X, y)
     assert model.score(X, y) == np.mean(model.predict(X) == y)
+
+
+def test_one_huge_score_does_not_merge_the_others():
+    rng = np.random.default_rng(0)
+    relevant = np.arange(300) < 60
+    scores = rng.normal(size=300) + 2.0 * relevant
+    alone = best_threshold(scores, relevant, "f1")
+    together = best_threshold(np.append(scores, -1e10), np.append(relevant, False), "f1")
+    assert together == pytest.approx(alone)

@@ -185,7 +185,6 @@ def test_an_interrupt_leaves_a_usable_model():
         ({"loss": "zero-one"}, "'zero-one' has none"),
         ({"init": np.ones(3)}, r"init has shape \(3,\), but there are 1 problems with 5 features"),
         ({"init": [1.0, np.nan, 1.0, 1.0, 1.0]}, r"init has nan at \(0, 1\)"),
-        ({"init": np.zeros(5)}, "the same score"),
         ({"scale": -1.0}, "The 'scale' parameter"),
         ({"init": "ridge"}, "The 'init' parameter"),
         ({"bound": "loose"}, "The 'bound' parameter"),
@@ -215,7 +214,7 @@ def test_the_search_takes_the_best_of_its_grid():
 
 def test_the_search_refuses_a_start_of_another_shape():
     X, Y = multilabel(n=120)
-    with pytest.raises(ValueError, match=r"init has shape \(1, \d\), but there are \d problems"):
+    with pytest.raises(ValueError, match=r"init has shape \(4,\), but there are 3 problems with 4 features"):
         RankSVCCV(bound="tight", init=np.ones(X.shape[1]), cv=2).fit(X, Y)
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array
 
 from rankhinge._progress import Progress
 from rankhinge.latent._predict import BagPredictor
@@ -26,7 +24,8 @@ from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
-from rankhinge.svm.rank_svc import Targets, encode_targets
+from rankhinge.svm._fitting import warn_user
+from rankhinge.svm.rank_svc import Targets, as_targets, encode_targets
 from rankhinge.svm.threshold import cut_rankings
 
 __all__ = ["LatentMachine"]
@@ -84,24 +83,18 @@ class LatentMachine(BagPredictor):
             y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
         if y.shape[0] != len(bags):
             raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
-        if sparse.issparse(y):
-            y = y.toarray()
-        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
-        return bags, encode_targets(y, mask)
+        return bags, encode_targets(as_targets(y, mask), mask)
 
     def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
         bags, targets = self._bags_and_targets(X, y, mask)
-        self.classes_, self._kind = targets.classes, targets.kind
         usable = targets.usable()
         known = check_chosen(chosen, bags, usable.size)
         if not usable.any():
             raise ValueError("no label has both a positive and a negative bag: there is nothing to rank")
         if not usable.all():
-            warnings.warn(
+            warn_user(
                 f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative bag: "
-                "their scores are constant",
-                UserWarning,
-                stacklevel=4,
+                "their scores are constant"
             )
         C = per_problem(self.C, usable.size)[usable]
         labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
@@ -189,11 +182,10 @@ class LatentMachine(BagPredictor):
 
     def _weights(self) -> NDArray[np.float64]:
         """The coefficients of the previous fit as the solver sees them, with the intercept's; none: empty."""
-        if not hasattr(self, "coef_"):
+        if "coef_" not in self._earlier:
             return np.empty((0, 0))
-        if not self._constant:
-            return self.coef_
-        return np.column_stack([self.coef_, self.intercept_ / self._constant])
+        coef: NDArray[np.float64] = self._earlier["coef_"]
+        return np.column_stack([coef, self._earlier["intercept_"] / self._constant]) if self._constant else coef
 
     def _begin(self, outer: ConcaveConvex, start: int, labels: NDArray[np.int64]) -> None:
         """The first choice of candidates; `start` counts from 0, and all but the first are random."""
@@ -231,7 +223,7 @@ class LatentMachine(BagPredictor):
             return values[0].item() if one else values
 
         weights = spread(kept.w)
-        self.coef_ = np.ascontiguousarray(weights[:, : bags.n_features])
+        self.classes_, self._kind = targets.classes, targets.kind
         self._bias = self._constant * weights[:, bags.n_features :].sum(axis=1)
         self.objective_, self.dual_objective_ = scalar(spread(kept.objective)), scalar(spread(kept.dual))
         self.gap_, self.n_iter_ = scalar(spread(kept.gap)), scalar(spread(kept.n_iter))
@@ -248,6 +240,8 @@ class LatentMachine(BagPredictor):
         self._finish(targets, usable, spread(values))
         self.n_passes_ = int(np.ceil(features.counter.n_rows / features.n_samples))
         self.n_products_ = features.counter.n_products
+        # The last: with it the model is whole (see `all_or_nothing`).
+        self.coef_ = np.ascontiguousarray(weights[:, : bags.n_features])
 
     def _warn(self, kept: Kept) -> None:
         if np.max(kept.gap) > self.tol:
@@ -256,7 +250,7 @@ class LatentMachine(BagPredictor):
             message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
         else:
             return
-        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
+        warn_user(f"{type(self).__name__}: {message}", ConvergenceWarning)
 
 
 def _seed(random_state: Any) -> int:

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from rankhinge.latent._base import LatentMachine
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.svm._fitting import all_or_nothing
 
 __all__ = ["LatentRankSVC"]
 
@@ -150,6 +151,7 @@ class LatentRankSVC(LatentMachine):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> LatentRankSVC:
         """Fit one linear model for each problem.
 

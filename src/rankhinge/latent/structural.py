@@ -17,6 +17,7 @@ from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.latent.segments import segment_maxima
 from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.svm._fitting import all_or_nothing
 
 __all__ = ["LatentStructuralSVC", "StructuralObjective"]
 
@@ -163,6 +164,7 @@ class LatentStructuralSVC(LatentMachine):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None
     ) -> LatentStructuralSVC:

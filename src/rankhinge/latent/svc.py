@@ -17,6 +17,7 @@ from rankhinge.latent.inner import InnerSolver
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
 from rankhinge.losses import get_loss
+from rankhinge.svm._fitting import all_or_nothing
 from rankhinge.svm.rank_svc import Targets
 
 __all__ = ["LatentSVC"]
@@ -142,6 +143,7 @@ class LatentSVC(LatentMachine):
         return 1.0 if self.fit_intercept else 0.0
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> LatentSVC:
         """Fit one linear model for each problem; parameters as for `LatentRankSVC.fit`.
 

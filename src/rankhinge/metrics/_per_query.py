@@ -24,11 +24,18 @@ _VALUES: dict[Any, Callable[..., Floats]] = {
 }
 
 
-def metric_named(name: str) -> Any:
-    functions = {function.__name__: function for function in _VALUES} | {"ap": average_precision}
-    if name not in functions:
-        raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}")
-    return functions[name]
+_SHORT = {"ap": average_precision, "rr": reciprocal_rank, "precision": precision_at_k}
+
+
+def metric_named(name: str) -> tuple[Any, dict[str, Any]]:
+    """A metric by its name, and the options that the name implies: ``"ndcg@10"`` is NDCG with ``k=10``."""
+    functions = {function.__name__: function for function in _VALUES} | _SHORT
+    plain, at, depth = name.partition("@")
+    function = functions.get(plain)
+    takes_depth = function is not None and "k" in inspect.signature(function).parameters
+    if function is None or (at and not (takes_depth and depth.isdecimal() and int(depth) > 0)):
+        raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}, ndcg@k, precision@k")
+    return function, {"k": int(depth)} if at else {}
 
 
 def per_query(
@@ -39,7 +46,8 @@ def per_query(
     Parameters
     ----------
     metric : str
-        The name of a metric of this module, such as ``"ndcg"``; ``"ap"`` is average precision.
+        The name of a metric of this module, such as ``"ndcg"`` or ``"ndcg@10"``; ``"ap"`` is average precision,
+        ``"rr"`` the reciprocal rank.
     relevance, scores, qid : array-like of shape (n_samples,)
         As for the metric itself.
     **options
@@ -60,9 +68,9 @@ def per_query(
     >>> queries.tolist(), values.tolist()
     ([7, 2], [1.0, 0.5])
     """
-    function = metric_named(metric)
+    function, implied = metric_named(metric)
     if qid is None:
         raise ValueError("qid is missing: one query per row is needed")
-    call = inspect.signature(function).bind(relevance, scores, qid=qid, **options)
+    call = inspect.signature(function).bind(relevance, scores, qid=qid, **implied | options)
     call.apply_defaults()
     return evaluate(_VALUES[function], *call.args, **call.kwargs)

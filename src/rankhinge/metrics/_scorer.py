@@ -28,9 +28,11 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of this module, or ``metric(relevance, scores, *, qid, **options)``.
+        The name of a metric of this module, ``"ndcg@10"`` and ``"rr"`` included, or
+        ``metric(relevance, scores, *, qid, **options)``.
     **options
-        Further arguments of the metric, such as ``k``, ``ties`` or ``no_positives``.
+        Further arguments of the metric, such as ``k``, ``ties`` or ``gains``. Queries without a relevant row are left
+        out unless `no_positives` says otherwise: a score of nan would end a search.
 
     Returns
     -------
@@ -44,10 +46,16 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     >>> make_query_scorer("ndcg", k=1)(Ridge().fit(X, y), X, y, qid=qid)
     1.0
     """
-    function = metric_named(metric) if isinstance(metric, str) else metric
+    function, implied = metric_named(metric) if isinstance(metric, str) else (metric, {})
+    options = implied | options
     # Inside a grid search a misspelt option would only show up as a score of nan.
     inspect.signature(function).bind([], [], qid=[], **options)
     return QueryScorer(function, options)
+
+
+def _leaves_out_empty(function: Callable[..., float]) -> dict[str, Any]:
+    """The option by which a metric leaves out queries without a relevant row, if it has one."""
+    return {"no_positives": "skip"} if "no_positives" in inspect.signature(function).parameters else {}
 
 
 class QueryScorer:
@@ -81,7 +89,8 @@ class QueryScorer:
         else:
             scores = estimator.predict(X)
         relevance = np.asarray(y) == classes[1] if is_binary else y
-        return float(self._metric(relevance, scores, qid=qid, **self._options))
+        options = _leaves_out_empty(self._metric) | self._options
+        return float(self._metric(relevance, scores, qid=qid, **options))
 
     def set_score_request(self, *, qid: bool | str | None = True) -> QueryScorer:
         """Say whether scikit-learn shall pass `qid`, or from which other name to take it."""

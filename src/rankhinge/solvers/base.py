@@ -159,14 +159,15 @@ class Solver:
         return self.result()
 
     def report(self) -> dict[str, float]:
-        """Iteration, primal, dual and gap of the problem with the largest gap, for a display."""
+        """Iteration, primal, dual and gap of the problem with the largest gap, as far as known, for a display."""
         worst = int(np.argmax(self.gaps()))
-        return {
+        values = {
             "iteration": float(self.n_iter.max()),
             "primal": self.best[worst][0] + float(self.constant[worst]),
             "dual": float(self.dual[worst] + self.constant[worst]),
             "gap": float(self.gaps()[worst]),
         }
+        return {name: value for name, value in values.items() if np.isfinite(value)}
 
     def result(self, status: str | None = None) -> SolverResult:
         """The state as a value; `status` replaces that of the problems that have not ended."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,17 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
-from rankhinge.svm.tight import AUTO_PULL, AUTO_TIGHTNESS, INIT_C, find_start, n_negatives, rescaled, unit_of_C
+from rankhinge.svm._fitting import warn_user
+from rankhinge.svm.tight import (
+    AUTO_PULL,
+    AUTO_TIGHTNESS,
+    INIT_C,
+    find_start,
+    given_start,
+    n_negatives,
+    rescaled,
+    unit_of_C,
+)
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -53,15 +62,16 @@ class Tuning(NamedTuple):
     C: Any = "auto"
     scale: Any = "auto"
     init_C: Any = "auto"
+    init: Any = "logistic"
 
-    def of(self, usable: NDArray[np.bool_]) -> Tuning:
+    def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
         """The part that belongs to the usable problems, checked."""
-        return Tuning(
-            *(
-                value if isinstance(value, str) else per_problem(value, usable.size, name)[usable]
-                for name, value in zip(self._fields, self, strict=True)
-            )
+        C, scale, init_C = (
+            value if isinstance(value, str) else per_problem(value, usable.size, name)[usable]
+            for name, value in zip(self._fields[:3], self[:3], strict=True)
         )
+        init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
+        return Tuning(C, scale, init_C, init)
 
 
 class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
@@ -109,7 +119,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 **options,
             )
         try:
-            with Progress(self.verbose) as progress, self._callbacks() as wants_stop:
+            with (
+                Progress(self.verbose) as progress,
+                self._callbacks(lambda: self._fitted(solver.result(status="running"))) as wants_stop,
+            ):
                 while not solver.done:
                     solver.step()
                     progress.update(**solver.report())
@@ -130,12 +143,19 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
-        by_default = INIT_C.get(self.init, 1.0) if isinstance(self.init, str) else 1.0
+        by_default = INIT_C.get(tuning.init, 1.0) if isinstance(tuning.init, str) else 1.0
         init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
         found = find_start(
-            self.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
+            tuning.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
         )
         centre = rescaled(objective, found.coef, scale)
+        n_flat = np.count_nonzero(~centre.any(axis=0))
+        if n_flat:
+            which = "" if K == 1 else f" of {n_flat} of the {K} problems"
+            warn_user(
+                f"the start{which} gives all samples of a list the same score: the fit begins at 0 instead. Choose "
+                "another init, or a larger init_C"
+            )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
         self._chosen = {"C_": C, "scale_": scale, "init_coef_": centre.T.copy()}
         solver = Tight(
@@ -150,27 +170,36 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1)
 
     @contextmanager
-    def _callbacks(self) -> Iterator[Callable[[], bool]]:
-        """A function to be called once an iteration: it tells scikit-learn's callbacks, which may want to stop."""
+    def _callbacks(self, fitted: Callable[[], dict[str, Any]] | None = None) -> Iterator[Callable[[], bool]]:
+        """A function to be called once an iteration: it tells scikit-learn's callbacks, which may want to stop.
+
+        `fitted` makes the attributes of a model out of what there is at present, for those who ask.
+        """
         if not hasattr(self, "_init_callback_context"):
             yield lambda: False
             return
         context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self)
+        X, y = getattr(self, "_seen", (None, None))
+        known = {"estimator": self, "X": X, "y": y}
+        context.call_on_fit_task_begin(**known)
 
         def wants_stop() -> bool:
             task = context.subcontext(task_name="iteration")
-            task.call_on_fit_task_begin(estimator=self)
-            return bool(task.call_on_fit_task_end(estimator=self))
+            task.call_on_fit_task_begin(**known)
+            return bool(task.call_on_fit_task_end(**known, reconstruction_attributes=fitted))
 
         yield wants_stop
-        context.call_on_fit_task_end(estimator=self)
+        context.call_on_fit_task_end(**known, reconstruction_attributes=fitted)
 
     def _store(self, result: SolverResult) -> None:
+        """Set all fitted attributes, at once: an interrupt finds none of them or all."""
+        self.__dict__.update(self._fitted(result))
+
+    def _fitted(self, result: SolverResult) -> dict[str, Any]:
         """All fitted attributes."""
         raise NotImplementedError
 
-    def _store_certificate(self, result: SolverResult, usable: NDArray[np.bool_] | None = None) -> None:
+    def _certificate(self, result: SolverResult, usable: NDArray[np.bool_] | None = None) -> dict[str, Any]:
         """What the solver proved; scalars for one problem, arrays of length K for K.
 
         Problems that are not usable have the objective ½‖w‖², whose minimum is 0.
@@ -182,25 +211,25 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             everywhere[usable] = values
             return everywhere[0] if usable.size == 1 else everywhere
 
+        fitted: dict[str, Any] = {}
         for name in ("objective", "dual_objective", "gap", "n_iter"):
             value = spread(np.asarray(getattr(result, name)))
-            setattr(self, f"{name}_", value.item() if usable.size == 1 else value)
+            fitted[f"{name}_"] = value.item() if usable.size == 1 else value
         status = spread(np.asarray(result.status, dtype="<U16"), "constant")
-        self.status_ = str(status) if usable.size == 1 else status
+        fitted["status_"] = str(status) if usable.size == 1 else status
         for name, values in self._chosen.items():
             value = spread(values, np.nan)
-            setattr(self, name, float(value) if usable.size == 1 and values.ndim == 1 else value)
-        del self._chosen
-        self.n_passes_ = int(np.ceil(result.n_passes))
-        self.history_ = {key: spread(values) for key, values in result.history.items()}
+            fitted[name] = float(value) if usable.size == 1 and values.ndim == 1 else value
+        fitted["n_passes_"] = int(np.ceil(result.n_passes))
+        fitted["history_"] = {key: spread(values) for key, values in result.history.items()}
+        return fitted
 
     def _warn_if_not_converged(self, result: SolverResult) -> None:
         worst = float(np.max(result.gap))
         if worst > self.tol:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "
                 f"{worst:.3g} > tol = {self.tol:g}: the objective may be that much above its minimum. "
                 "Increase max_iter or tol, or scale the features",
                 ConvergenceWarning,
-                stacklevel=5,
             )

@@ -122,18 +122,15 @@ class ApproximateRankSVC(RankSVC):
         chosen = np.flatnonzero(usable)
         known = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
         self._finish_with = (features, targets, usable)
-        try:
-            binary, n_passes = self._binary_svm(features, targets, chosen, C)
-            margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
-            signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
-            self._describe(binary, signs, known, usable)
-            problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
-            objective = RankingObjective(features, problems, get_loss(self.loss))
-            # w₀ satisfies all constraints: the search begins with a feasible point.
-            result = self._solve(objective, tuning, start=binary, constraints=EasySamples(features, signs))
-            self._store(result)
-        finally:
-            del self._finish_with
+        binary, n_passes = self._binary_svm(features, targets, chosen, C)
+        margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
+        signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
+        self._describe(binary, signs, known, usable)
+        problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
+        objective = RankingObjective(features, problems, get_loss(self.loss))
+        # w₀ satisfies all constraints: the search begins with a feasible point.
+        result = self._solve(objective, tuning, start=binary, constraints=EasySamples(features, signs))
+        self._store(result)
         self.n_passes_ += n_passes + 1
         self._warn_if_not_converged(result)
 

@@ -17,10 +17,12 @@ from sklearn.utils._param_validation import Interval
 
 from rankhinge._validation import encode_queries
 from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.svm._fitting import all_or_nothing
 from rankhinge.svm.folds import Part
+from rankhinge.svm.gains import gains_of
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
-from rankhinge.svm.ranker import SVMRanker, gains_of, ranking_lists
+from rankhinge.svm.ranker import NoUsableList, SVMRanker, ranking_lists, weights_of_rows
 from rankhinge.svm.search import GRIDS, TUNED, Search
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
@@ -45,8 +47,8 @@ class RankSVCCV(Search, RankSVC):
     Cs : int, array or None, default None
         The grid, or how many values between 0.1 and 100,000; None: 8.
         Tight bound: how many multiples of ``‖w₀‖ / ‖∇T(w₀)‖`` between 0.1 and 30; None: 6.
-    cv : int, splitter or iterable, default 5
-        Stratified folds, shuffled with `random_state`, if an int.
+    cv : int, splitter, iterable or None, default None
+        Stratified folds, shuffled with `random_state`, if an int; None: 5.
     bound : {"convex", "tight"}, default "convex"
         With the tight bound the start, the scale and C are chosen, in this order.
     scales : int or array, default 2
@@ -71,7 +73,8 @@ class RankSVCCV(Search, RankSVC):
         neighbour.
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
         The metric on the test part of each fold. Tight bound: of shape (2, n_scales, n_Cs, n_folds), or K of them;
-        first for the best start, then for its neighbour; nan where a path was not followed.
+        first for the best start, then for its neighbour; nan where there was no path, and the last score again where
+        it was not followed further.
     scales_, init_Cs_, init_scores_ : ndarray
         Tight bound: the grids of the scale and of the start's C, and the starts' own scores.
     coef_, intercept_, … :
@@ -128,6 +131,7 @@ class RankSVCCV(Search, RankSVC):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: Any, mask: ArrayLike | None = None, groups: ArrayLike | None = None) -> RankSVCCV:
         """Choose C, then fit all data with it.
 
@@ -246,6 +250,7 @@ class SVMRankerCV(Search, SVMRanker):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: Any, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRankerCV:
         """Choose C, then fit all data with it; see `SVMRanker.fit`.
 
@@ -258,15 +263,16 @@ class SVMRankerCV(Search, SVMRanker):
         -------
         self
         """
-        X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
+        X, y = self._seen = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
         self._check_bound()
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
-        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, query_weight)
+        weights = weights_of_rows(query_weight, qid, y.size)
+        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
         units = np.arange(y.size) if qid is None else encode_queries(qid, y.size, counted="y")[1]
         part_of = self._unit_folds(units)[units]
-        parts = [self._part(y, qid, query_weight, place, part_of == place) for place in range(self.cv)]
+        parts = [self._part(y, qid, weights, place, part_of == place) for place in range(self.cv)]
         tuning = self._search(X, [part for part in parts if part is not None], self.cv, [lists])
-        return self._fit_lists(X, y, qid, query_weight, tuning)
+        return self._fit_lists(X, y, qid, weights, tuning)
 
     def _unit_folds(self, units: NDArray[Any]) -> NDArray[np.int64]:
         """The fold of each query."""
@@ -277,18 +283,18 @@ class SVMRankerCV(Search, SVMRanker):
         check_random_state(self.random_state).shuffle(folds)
         return folds
 
-    def _part(self, y: NDArray[Any], qid: Any, query_weight: Any, fold: int, test: NDArray[np.bool_]) -> Part | None:
+    def _part(
+        self, y: NDArray[Any], qid: Any, weights: NDArray[np.float64] | None, fold: int, test: NDArray[np.bool_]
+    ) -> Part | None:
         """One fold, or None if its training part has no usable list."""
         loss = get_loss(self.loss)
         inside, outside = np.flatnonzero(~test), np.flatnonzero(test)
         qid_train, qid_test = (None if qid is None else _safe_indexing(qid, rows) for rows in (inside, outside))
-        weight = query_weight
-        if query_weight is not None and not hasattr(query_weight, "get"):
-            weight = _safe_indexing(query_weight, inside)
+        levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
+        weight = None if weights is None else weights[inside]
         try:
-            levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
             lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)
-        except ValueError:
+        except NoUsableList:
             return None
         labels, metric = y[outside].astype(np.float64), lists_metric(loss, self.gains, self.scoring)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_X_y
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
-from rankhinge.svm.rank_svc import encode_targets
+from rankhinge.svm._fitting import warn_user
+from rankhinge.svm.rank_svc import as_targets, encode_targets
 from rankhinge.svm.ranker import ranking_lists
 
 __all__ = ["RankPath", "rank_svm_path", "walk_path"]
@@ -65,6 +67,16 @@ def walk_path(
         yield result
 
 
+@validate_params(
+    {
+        "loss": [str, RankingLoss],
+        "gains": [StrOptions({"exponential", "linear"}), "array-like"],
+        "level_weights": [StrOptions({"uniform"}), "array-like", None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    },
+    prefer_skip_nested_validation=True,
+)
 def rank_svm_path(
     X: Any,
     y: ArrayLike,
@@ -107,30 +119,36 @@ def rank_svm_path(
     >>> path.coefs.shape, bool((path.gaps <= 1e-3).all())
     ((3, 1, 30), True)
     """
-    X = check_array(X, accept_sparse=("csr", "csc"), dtype="numeric")
+    X, y = check_X_y(
+        X,
+        y,
+        accept_sparse=("csr", "csc"),
+        dtype="numeric",
+        multi_output=qid is None,
+        y_numeric=qid is not None,
+        ensure_min_samples=2,
+    )
     loss = get_loss(loss)
     Cs = np.sort(np.asarray(Cs, dtype=np.float64).ravel())
     if Cs.size == 0 or not (np.isfinite(Cs).all() and Cs[0] > 0):
         raise ValueError(f"Cs must be positive and finite, got {Cs.tolist()}")
-    y = np.asarray(y)
-    if y.shape[:1] != (X.shape[0],):
-        raise ValueError(f"y has shape {y.shape}, but X has {X.shape[0]} rows")
     if qid is None:
-        targets = encode_targets(y, mask)
+        targets = encode_targets(as_targets(y, mask), mask)
         if not targets.usable().all():
             wrong = int(np.flatnonzero(~targets.usable())[0])
-            raise ValueError(f"label {targets.classes[wrong]!r} has no positive or no negative sample")
+            raise ValueError(f"label {targets.classes.tolist()[wrong]!r} has no positive or no negative sample")
         problems = targets.lists()
+    elif mask is not None:
+        raise ValueError("mask belongs to multilabel targets: with qid there is one relevance for each row")
     else:
-        problems = [ranking_lists(y, qid, loss, gains, level_weights, None)]
+        problems = [ranking_lists(np.asarray(y), qid, loss, gains, level_weights, None)]
     objective = RankingObjective(feature_map(X), problems, loss)
     results = list(walk_path(objective, Cs, tol=tol, max_iter=max_iter))
     for C, result in zip(Cs, results, strict=True):
         if np.max(result.gap) > tol:
-            warnings.warn(
+            warn_user(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
                 ConvergenceWarning,
-                stacklevel=2,
             )
     return RankPath(
         Cs,

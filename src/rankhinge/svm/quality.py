@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import column_or_1d
 
 from rankhinge import metrics
 from rankhinge._validation import encode_queries
 from rankhinge.inference import ranking_loss
-from rankhinge.losses import RankingLoss
+from rankhinge.losses import AUC, NDCG, AveragePrecision, RankingLoss, ReciprocalRank
+from rankhinge.metrics._per_query import metric_named
+from rankhinge.svm.gains import gains_of
 
 __all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
-_METRICS: dict[str, Any] = {
-    "ap": metrics.average_precision,
-    "ndcg": metrics.ndcg,
-    "rr": metrics.reciprocal_rank,
-    "auc": metrics.auc,
+_METRICS: dict[type[RankingLoss], Any] = {
+    AveragePrecision: metrics.average_precision,
+    NDCG: metrics.ndcg,
+    ReciprocalRank: metrics.reciprocal_rank,
+    AUC: metrics.auc,
 }
-_METRICS_AT: dict[str, Any] = {"ndcg": metrics.ndcg, "precision": metrics.precision_at_k}
 
 
 def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
@@ -35,35 +40,85 @@ def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray
         return float("nan")
     if loss.family == "zero-one":
         return float(np.mean((scores >= 0) == relevant))
-    if loss.name in _METRICS:
-        return float(_METRICS[loss.name](relevant.astype(np.int64), scores))
+    if type(loss) in _METRICS:
+        return float(_METRICS[type(loss)](relevant.astype(np.int64), scores))
     return 1.0 - ranking_loss(scores, relevant, loss)
 
 
 def labels_quality(
-    loss: RankingLoss, kind: str, classes: NDArray[Any], y: Any, scores: NDArray[np.float64], sample_weight: Any = None
+    loss: RankingLoss,
+    kind: str,
+    classes: NDArray[Any],
+    y: Any,
+    scores: NDArray[np.float64],
+    sample_weight: Any = None,
+    mask: ArrayLike | None = None,
 ) -> float:
     """Mean over the labels of the loss's metric, for scores (n,) or (n, K); those without both classes do not count."""
     if sample_weight is not None:
         raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
-    y = y.toarray() if sparse.issparse(y) else np.asarray(y)
-    if kind == "multilabel":
-        columns = list(y.T == 1)
-    else:
-        columns = [y == label for label in (classes[1:] if kind == "binary" else classes)]
     rows = np.atleast_2d(scores.T)
-    values = [list_quality(loss, column, row) for column, row in zip(columns, rows, strict=True)]
-    return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    columns = _relevant_columns(kind, classes, y, rows.shape)
+    known = np.ones(rows.shape[::-1], np.bool_) if mask is None else np.asarray(mask)
+    if known.shape != rows.shape[::-1] or known.dtype != np.bool_:
+        raise ValueError(f"mask must be bool of shape {rows.shape[::-1]}, got {known.dtype} of shape {known.shape}")
+    values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known.T, strict=True)]
+    return _mean(values)
+
+
+def _relevant_columns(kind: str, classes: NDArray[Any], y: Any, shape: tuple[int, int]) -> list[NDArray[np.bool_]]:
+    """For each of K problems, which of n samples are relevant."""
+    y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    y = y if kind == "multilabel" else column_or_1d(y)
+    expected = shape[::-1] if kind == "multilabel" else shape[1:]
+    if y.shape != expected:
+        raise ValueError(f"y has shape {y.shape}, but {expected} fits X and the labels of training")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"y[{int(np.flatnonzero(~np.isfinite(y))[0])}] is not finite")
+    if kind == "multilabel":
+        return list(y.T == 1)
+    if y.size and not np.isin(y, classes).any():
+        raise ValueError(f"y has none of the labels of training, {classes[:5].tolist()}; it has {y[:1].tolist()[0]!r}")
+    return [y == label for label in (classes[1:] if kind == "binary" else classes)]
 
 
 def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: NDArray[np.float64], qid: Any) -> float:
-    """Mean of the loss's metric over the lists that have a relevant sample; graded gains count for NDCG."""
-    if loss.name in _METRICS:
-        options = {"gains": gains} if loss.name == "ndcg" else {}
-        return float(_METRICS[loss.name](labels, scores, qid=qid, no_positives="skip", **options))
+    """Mean of the loss's metric over the lists that have a relevant sample; graded gains count for the DCG family.
+
+    Losses without a metric of their own, given by a step: over the lists that have both classes.
+    """
+    if type(loss) in _METRICS:
+        options = {"gains": gains} if loss.family == "discount" else {}
+        return float(_METRICS[type(loss)](labels, scores, qid=qid, no_positives="skip", **options))
     codes = np.zeros(scores.size, np.intp) if qid is None else encode_queries(qid, scores.size)[1]
-    values = [list_quality(loss, labels[codes == code] > 0, scores[codes == code]) for code in range(codes.max() + 1)]
-    return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    if loss.family == "discount":
+        return _mean(_graded(loss, gains_of(labels, gains), scores, codes))
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 2))
+    lists = [order[start:stop] for start, stop in pairwise(bounds)]
+    return _mean([list_quality(loss, labels[rows] > 0, scores[rows]) for rows in lists])
+
+
+def _graded(
+    loss: RankingLoss, gains: NDArray[np.float64], scores: NDArray[np.float64], codes: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """DCG over the best possible one, with the discount of the loss, of each list; nan for those without a gain.
+
+    Among equal scores the smaller gains come first.
+    """
+    sizes = np.bincount(codes)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    ranks = np.arange(codes.size) - np.repeat(starts, sizes) + 1
+    discount = loss.table(int(sizes.max(initial=0)) + 1)[ranks]
+    reached = np.add.reduceat(gains[np.lexsort((gains, -scores, codes))] * discount, starts)
+    best = np.add.reduceat(gains[np.lexsort((-gains, codes))] * discount, starts)
+    return np.divide(reached, best, out=np.full(sizes.size, np.nan), where=best > 0)
+
+
+def _mean(values: Any) -> float:
+    """The mean of what is known; nan if nothing is."""
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
 
 
 def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -> Callable[..., float]:
@@ -83,17 +138,26 @@ def lists_metric(loss: RankingLoss, gains: Any, scoring: str | Callable[..., flo
     if scoring is None:
         return lambda labels, scores, qid: lists_quality(loss, labels, gains, scores, qid)
     if callable(scoring):
-        return scoring
+        return partial(_of_relevant_lists, scoring)
     options = {"gains": gains} if scoring.startswith("ndcg") else {}
     return partial(_named(scoring), no_positives="skip", **options)
 
 
+def _of_relevant_lists(metric: Callable[..., float], labels: NDArray[Any], scores: NDArray[Any], *, qid: Any) -> float:
+    """A metric of the user's, of the lists that have a relevant sample; nan if there is none."""
+    codes = np.zeros(scores.size, np.intp) if qid is None else encode_queries(qid, scores.size)[1]
+    rows = np.flatnonzero(np.bincount(codes, labels > 0)[codes] > 0)
+    if rows.size == 0:
+        return float("nan")
+    return float(metric(labels[rows], scores[rows], qid=None if qid is None else _safe_indexing(qid, rows)))
+
+
 def _named(scoring: str) -> Callable[..., float]:
     """A metric by its name, with its depth after an @."""
-    name, at, depth = scoring.partition("@")
-    if not at and name in _METRICS:
-        return _METRICS[name]
-    if depth.isdecimal() and int(depth) > 0 and name in _METRICS_AT:
-        return partial(_METRICS_AT[name], k=int(depth))
-    known = [*_METRICS, *(f"{name}@k" for name in _METRICS_AT)]
-    raise ValueError(f"scoring={scoring!r} is not known: choose one of {known}, or pass a function")
+    try:
+        function, options = metric_named(scoring)
+        # A depth may be needed, and is not to be missed only once the first path is scored.
+        inspect.signature(function).bind([], [], **options)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"scoring={scoring!r} is not known: {error}; or pass a function") from None
+    return partial(function, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -19,10 +18,11 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
+from rankhinge.svm._fitting import all_or_nothing, warn_user
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of, cut_rankings
 
-__all__ = ["RankSVC", "Targets", "encode_targets"]
+__all__ = ["RankSVC", "Targets", "as_targets", "encode_targets"]
 
 
 class Targets(NamedTuple):
@@ -44,6 +44,12 @@ class Targets(NamedTuple):
         return np.any(self.relevant & labelled, axis=1) & np.any(~self.relevant & labelled, axis=1)
 
 
+def as_targets(y: Any, mask: ArrayLike | None) -> NDArray[Any]:
+    """Validated targets, dense; a single column is a binary target, unless a mask says that it is one label of many."""
+    y = y.toarray() if sparse.issparse(y) else y
+    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
+
+
 def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
     """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k."""
     if mask is not None:
@@ -56,7 +62,7 @@ def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
         raise ValueError(f"y is of type {kind!r}: RankSVC takes binary, multiclass and multilabel targets")
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y has one class only, {classes[0]!r}: a ranking needs positives and negatives")
+        raise ValueError(f"y has one class only, {classes[:1].tolist()[0]!r}: a ranking needs positives and negatives")
     if classes.size == 2:
         return Targets(classes, "binary", codes[None, :] == 1, None)
     return Targets(classes, "multiclass", codes[None, :] == np.arange(classes.size)[:, None], None)
@@ -117,7 +123,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     warm_start : bool, default False
         Start from the coefficients of the previous fit.
     random_state : int, RandomState or None, default None
-        For the stochastic solvers.
+        For the stochastic solvers, and for the random parts of the bundle solver.
     verbose : int, default 0
         1: a line with iteration, primal, dual, gap and time.
 
@@ -213,6 +219,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: Any, mask: ArrayLike | None = None) -> RankSVC:
         """Fit one linear model for each problem.
 
@@ -222,37 +229,32 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         y : array of shape (n,) or (n, K)
             Binary, multiclass or multilabel targets.
         mask : bool array of shape (n, K), optional
-            With a multilabel y (0/1 or -1/1): False where an entry is not labelled. It is left out of its problem.
+            With a multilabel y (0/1 or -1/1; `predict` says 0/1): False where an entry is not labelled. It is left out
+            of its problem.
 
         Returns
         -------
         self
         """
         X, y = self._validated_targets(X, y, mask)
-        return self._fit_targets(X, encode_targets(y, mask), Tuning(self.C, self.scale, self.init_C))
+        return self._fit_targets(X, encode_targets(y, mask), Tuning(self.C, self.scale, self.init_C, self.init))
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
-        if sparse.issparse(y):
-            y = y.toarray()
-        # A single column is a binary target, unless a mask says that it is one label of many.
-        return X, column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
+        self._seen = X, as_targets(y, mask)
+        return self._seen
 
     def _fit_targets(self, X: Any, targets: Targets, tuning: Tuning) -> Self:
         """Fit the problems that have both classes; the scores of the others are constant."""
-        self.classes_ = targets.classes
-        self._kind = targets.kind
         usable = targets.usable()
         if not usable.any():
             raise ValueError("no label has both a positive and a negative sample: there is nothing to rank")
         if not usable.all():
-            warnings.warn(
+            warn_user(
                 f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative sample: "
-                "their scores are constant",
-                UserWarning,
-                stacklevel=3,
+                "their scores are constant"
             )
-        self._fit_problems(X, targets, usable, tuning.of(usable))
+        self._fit_problems(X, targets, usable, tuning.of(usable, X.shape[1]))
         return self
 
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
@@ -260,30 +262,32 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
         objective = RankingObjective(features, problems, get_loss(self.loss))
         self._finish_with = (features, targets, usable)
-        try:
-            result = self._solve(objective, tuning, start=self._warm_start((usable.size, features.n_features), usable))
-            self._store(result)
-        finally:
-            del self._finish_with
+        result = self._solve(objective, tuning, start=self._warm_start((usable.size, features.n_features), usable))
+        self._store(result)
         self._warn_if_not_converged(result)
 
     def _warm_start(self, shape: tuple[int, int], usable: NDArray[np.bool_]) -> NDArray[np.float64] | None:
         """Coefficients of the previous fit, if they are wanted and fit."""
-        if getattr(self, "warm_start", False) and getattr(self, "coef_", np.empty(0)).shape == shape:
-            return self.coef_[usable].T
-        return None
+        coef: NDArray[np.float64] = self._earlier.get("coef_", np.empty(0))
+        return coef[usable].T if getattr(self, "warm_start", False) and coef.shape == shape else None
 
-    def _store(self, result: SolverResult) -> None:
+    def _fitted(self, result: SolverResult) -> dict[str, Any]:
         """Coefficients, thresholds and certificates, also after an interrupt."""
         features, targets, usable = self._finish_with
-        self._store_certificate(result, usable)
+        fitted = self._certificate(result, usable)
         if self.bound == "tight":
-            self.init_coef_: NDArray[np.float64] = np.atleast_2d(self.init_coef_)
-        self.coef_ = np.zeros((usable.size, features.n_features))
-        self.coef_[usable] = result.coef.T
-        scores = features.scores(self.coef_.T)
-        self.n_passes_ += 1
-        self.intercept_, self.slope_ = cut_rankings(targets, usable, scores, self.threshold)
+            fitted["init_coef_"] = np.atleast_2d(fitted["init_coef_"])
+        coef = np.zeros((usable.size, features.n_features))
+        coef[usable] = result.coef.T
+        intercept, slope = cut_rankings(targets, usable, features.scores(coef.T), self.threshold)
+        fitted["n_passes_"] += 1
+        return fitted | {
+            "classes_": targets.classes,
+            "_kind": targets.kind,
+            "coef_": coef,
+            "intercept_": intercept,
+            "slope_": slope,
+        }
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: ``Xw + intercept_``; multiclass: the calibrated log-odds of each class.
@@ -313,13 +317,15 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         """
         return classes_of(self.decision_function(X), self._kind, self.classes_)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, mask: ArrayLike | None = None) -> float:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels; not accuracy.
 
         Parameters
         ----------
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,) or (n, K)
+        mask : bool array of shape (n, K), optional
+            As for `fit`: entries that are not labelled do not count.
         sample_weight : None
             Accepted because scikit-learn's tools pass it; a ranking has no sample weights.
 
@@ -329,7 +335,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             Labels without both a positive and a negative in y do not count; nan if none does.
         """
         scores = self.decision_function(X)
-        return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight)
+        return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""

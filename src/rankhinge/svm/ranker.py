@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import column_or_1d
 
 from rankhinge._validation import encode_queries
 from rankhinge.features import feature_map
@@ -16,25 +17,18 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
+from rankhinge.svm._fitting import all_or_nothing
+from rankhinge.svm.gains import gains_of
 from rankhinge.svm.quality import lists_quality
 
-__all__ = ["SVMRanker", "gains_of", "ranking_lists"]
+__all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows"]
+
+# Each level is inferred on its own: time and memory grow with their number.
+_MOST_LEVELS = 1000
 
 
-def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.float64]:
-    """γ of each sample's label: ``2^y - 1``, ``y``, or ``gains[y]``."""
-    if isinstance(gains, str):
-        return np.exp2(labels) - 1.0 if gains == "exponential" else labels
-    table = np.asarray(gains, dtype=np.float64)
-    ascends = table.ndim == 1 and table.size > 1 and table[0] == 0 and np.all(np.diff(table) > 0)
-    if not (ascends and np.isfinite(table[-1])):
-        raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
-    wrong = np.flatnonzero((labels != np.floor(labels)) | (labels >= table.size))
-    if wrong.size:
-        raise ValueError(
-            f"y[{wrong[0]}] is {labels[wrong[0]]:g}: gains has entries for the labels 0 to {table.size - 1}"
-        )
-    return table[labels.astype(np.intp)]
+class NoUsableList(ValueError):
+    """No list has samples of different relevance."""
 
 
 def ranking_lists(
@@ -43,12 +37,13 @@ def ranking_lists(
     loss: RankingLoss,
     gains: str | ArrayLike,
     level_weights: str | ArrayLike | None,
-    query_weight: Any,
+    query_weight: NDArray[np.float64] | None,
     levels: NDArray[np.float64] | None = None,
 ) -> Lists:
     """The lists of one learning-to-rank problem, from labels and query ids.
 
-    `levels` are the gains that there are, from 0 up, if `y` is a part of the data and may lack some.
+    `query_weight` has one entry a row (`weights_of_rows`); `levels` are the gains that there are, from 0 up, if `y` is
+    a part of the data and may lack some.
     """
     labels = np.asarray(y, dtype=np.float64)
     wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
@@ -64,6 +59,11 @@ def ranking_lists(
     if wrong.size:
         raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: its gain is not finite")
     levels = np.unique(np.append(graded, 0.0)) if levels is None else levels
+    if levels.size > _MOST_LEVELS:
+        raise ValueError(
+            f"y has {levels.size} different grades, each of which is a ranking problem of its own: round it to at most "
+            f"{_MOST_LEVELS}"
+        )
     lists = graded_lists(
         np.searchsorted(levels, graded),
         codes.astype(np.int64),
@@ -74,7 +74,7 @@ def ranking_lists(
     )
     if lists.n_lists == 0:
         weight = "" if query_weight is None else " and a positive weight"
-        raise ValueError(f"none of the {queries.size} queries has both a relevant and a less relevant sample{weight}")
+        raise NoUsableList(f"none of the {queries.size} queries has both a relevant and a less relevant sample{weight}")
     return lists
 
 
@@ -89,6 +89,8 @@ def _weights_of_levels(
             )
         return None
     if isinstance(level_weights, str):
+        if level_weights != "uniform":
+            raise ValueError(f"level_weights must be 'uniform' or an array, got {level_weights!r}")
         return np.ones(n_levels)
     weights = np.asarray(level_weights, dtype=np.float64)
     if weights.shape != (n_levels,) or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
@@ -96,26 +98,42 @@ def _weights_of_levels(
     return weights
 
 
-def _weights_of_lists(query_weight: Any, queries: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64] | None:
-    """One weight a list, from a mapping by query id or from an array with one entry a row."""
+def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+    """The weight of each row's query, from an array with one entry a row or from a mapping by query id."""
     if query_weight is None:
         return None
-    if isinstance(query_weight, Mapping):
-        weights = np.array([float(query_weight.get(query, 1.0)) for query in queries.tolist()])
-    else:
+    if not isinstance(query_weight, Mapping):
         rows = np.asarray(query_weight, dtype=np.float64)
-        if rows.shape != codes.shape:
-            raise ValueError(f"query_weight has shape {rows.shape}, but there are {codes.size} rows")
-        weights = np.empty(queries.size)
-        weights[codes] = rows
-        wrong = np.flatnonzero(weights[codes] != rows)
-        if wrong.size:
-            raise ValueError(
-                f"query_weight[{wrong[0]}] differs from that of other rows of query {queries[codes[wrong[0]]]!r}"
-            )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if rows.shape != (n_samples,):
+            raise ValueError(f"query_weight has shape {rows.shape}, but there are {n_samples} rows")
+    else:
+        if qid is None:
+            raise ValueError("query_weight is a mapping by query, but there is no qid")
+        queries, codes = encode_queries(qid, n_samples, counted="y")
+        known = queries.tolist()
+        if len(query_weight) and not any(query in query_weight for query in known):
+            strange = next(iter(query_weight))
+            raise ValueError(f"query_weight knows none of the queries, but {strange!r}; a query is {known[0]!r}")
+        rows = np.array([float(query_weight.get(query, 1.0)) for query in known])[codes]
+    return rows
+
+
+def _weights_of_lists(
+    rows: NDArray[np.float64] | None, queries: NDArray[Any], codes: NDArray[Any]
+) -> NDArray[np.float64] | None:
+    """One weight a list, from one for each row."""
+    if rows is None:
+        return None
+    wrong = np.flatnonzero(~(np.isfinite(rows) & (rows >= 0)))
     if wrong.size:
-        raise ValueError(f"the weight of query {queries[wrong[0]]!r} is {weights[wrong[0]]}: it must be finite and ≥ 0")
+        query = queries[codes[wrong[0]]]
+        raise ValueError(f"the weight of query {query} is {rows[wrong[0]]}: it must be finite and ≥ 0")
+    weights = np.empty(queries.size)
+    weights[codes] = rows
+    wrong = np.flatnonzero(weights[codes] != rows)
+    if wrong.size:
+        query = queries[codes[wrong[0]]]
+        raise ValueError(f"query_weight[{wrong[0]}] differs from that of other rows of query {query}")
     return weights
 
 
@@ -214,6 +232,7 @@ class SVMRanker(LinearRankingMachine):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: Any, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRanker:
         """Fit the weights.
 
@@ -231,25 +250,34 @@ class SVMRanker(LinearRankingMachine):
         -------
         self
         """
-        X, y = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
-        return self._fit_lists(X, y, qid, query_weight, Tuning(self.C, self.scale, self.init_C))
+        X, y = self._seen = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
+        weights = weights_of_rows(query_weight, qid, y.size)
+        return self._fit_lists(X, y, qid, weights, Tuning(self.C, self.scale, self.init_C, self.init))
 
-    def _fit_lists(self, X: Any, y: NDArray[Any], qid: Any, query_weight: Any, tuning: Tuning) -> Self:
+    def _fit_lists(
+        self, X: Any, y: NDArray[Any], qid: Any, query_weight: NDArray[np.float64] | None, tuning: Tuning
+    ) -> Self:
         loss = get_loss(self.loss)
         lists = ranking_lists(y, qid, loss, self.gains, self.level_weights, query_weight)
-        self.n_queries_, self.n_unusable_queries_ = lists.n_lists, lists.n_unusable
-        features = feature_map(X)
-        start = None
-        if getattr(self, "warm_start", False) and getattr(self, "coef_", np.empty(0)).shape == (features.n_features,):
-            start = self.coef_[:, None]
-        result = self._solve(RankingObjective(features, [lists], loss), tuning.of(np.ones(1, np.bool_)), start=start)
+        self._finish_with, features = lists, feature_map(X)
+        coef = self._earlier.get("coef_", np.empty(0))
+        goes_on = getattr(self, "warm_start", False) and coef.shape == (features.n_features,)
+        result = self._solve(
+            RankingObjective(features, [lists], loss),
+            tuning.of(np.ones(1, np.bool_), features.n_features),
+            start=coef[:, None] if goes_on else None,
+        )
         self._store(result)
         self._warn_if_not_converged(result)
         return self
 
-    def _store(self, result: SolverResult) -> None:
-        self._store_certificate(result)
-        self.coef_ = result.coef[:, 0].copy()
+    def _fitted(self, result: SolverResult) -> dict[str, Any]:
+        lists = self._finish_with
+        return self._certificate(result) | {
+            "coef_": result.coef[:, 0].copy(),
+            "n_queries_": lists.n_lists,
+            "n_unusable_queries_": lists.n_unusable,
+        }
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Scores ``Xw``: within a list, sort by them in descending order.
@@ -282,8 +310,14 @@ class SVMRanker(LinearRankingMachine):
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
-        labels = np.asarray(y, dtype=np.float64)
-        return lists_quality(get_loss(self.loss), labels, self.gains, self.predict(X), qid)
+        scores = self.predict(X)
+        labels = column_or_1d(y, dtype=np.float64)
+        if labels.size != scores.size:
+            raise ValueError(f"y has {labels.size} entries, but X has {scores.size} rows")
+        wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
+        if wrong.size:
+            raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: relevance must be finite and not negative")
+        return lists_quality(get_loss(self.loss), labels, self.gains, scores, qid)
 
     def __sklearn_tags__(self) -> Any:
         """Neither classifier nor regressor."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from numbers import Integral
 from typing import Any
 
@@ -9,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
+from rankhinge.svm._fitting import warn_user
 from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.path import walk_path
-from rankhinge.svm.tight import n_negatives
+from rankhinge.svm.tight import given_start, n_negatives
 from rankhinge.svm.tight_cv import choose_tight, grid_of, tight_grid
 
 __all__ = ["GRIDS", "TUNED", "Search"]
@@ -30,15 +34,12 @@ GRIDS: dict[str, list[Any]] = {
 }
 
 _SPAN, _N_CS = (-1.0, 5.0), 8
-_NO_FOLD = "no fold has both a positive and a negative in its test part: use fewer folds"
+_NO_FOLD = "no fold has both a positive and a negative in its test part, or scoring returned nan there: use fewer folds"
 
 
-def _choose(scores: NDArray[np.float64]) -> int:
-    """The smallest C with the highest mean score over the folds; folds without a score do not count."""
-    counted = scores[:, ~np.isnan(scores).any(axis=0)]
-    if counted.shape[1] == 0:
-        raise ValueError(_NO_FOLD)
-    return int(np.argmax(counted.mean(axis=1)))
+def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The folds, the last axis, that have a score everywhere."""
+    return np.all(np.isfinite(scores).reshape(-1, scores.shape[-1]), axis=0)
 
 
 class Search(LinearRankingMachine):
@@ -54,34 +55,65 @@ class Search(LinearRankingMachine):
             raise ValueError("no fold has both a positive and a negative in its training part: use fewer folds")
         groups = batches(feature_map(X), parts, get_loss(self.loss))
         search = self._search_tight if self.bound == "tight" else self._search_convex
-        return search(groups, n_folds, problems)
+        with Progress(self.verbose, ("point",)) as progress:
+            steps = count(1)
+            return search(groups, n_folds, problems, lambda: progress.update(point=float(next(steps))))
 
-    def _search_convex(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
-        """C of each problem by the scores along the folds' paths."""
+    def _judged(self, scores: NDArray[np.float64], problems: list[Lists | None]) -> NDArray[np.bool_]:
+        """Which problems have a fold with a score; a warning for those that lack one, an error if all do."""
+        judged = np.array([bool(_scored(mine).any()) for mine in scores])
+        if not judged.any():
+            raise ValueError(_NO_FOLD)
+        asked = np.array([lists is not None for lists in problems])
+        if np.any(asked & ~judged):
+            warn_user(
+                f"labels {np.flatnonzero(asked & ~judged)[:10].tolist()} have no fold with positives and negatives in "
+                "each of its parts: they are fitted with what suits the others, in the median"
+            )
+        return judged
+
+    def _search_convex(
+        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[], None]
+    ) -> Tuning:
+        """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
         K = len(problems)
-        self.Cs_ = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
-        scores = np.full((K, self.Cs_.size, n_folds), np.nan)
+        Cs = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
+        scores = np.full((K, Cs.size, n_folds), np.nan)
         for group in groups:
-            for j, result in enumerate(walk_path(group.objective, self.Cs_, tol=self.tol, max_iter=self.max_iter)):
+            for j, result in enumerate(walk_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter)):
                 scores[group.problems, j, group.folds] = group.quality(result.coef)
-        chosen = [0 if lists is None else _choose(scores[k]) for k, lists in enumerate(problems)]
-        self.scores_ = scores if K > 1 else scores[0]
-        return Tuning(C=self.Cs_[chosen])
+                watch()
+        judged = self._judged(scores, problems)
+        chosen = np.zeros(K, np.intp)
+        for k in np.flatnonzero(judged):
+            chosen[k] = np.argmax(scores[k][:, _scored(scores[k])].mean(axis=1))
+        chosen[~judged] = int(np.median(chosen[judged]))
+        self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
+        return Tuning(C=Cs[chosen])
 
-    def _search_tight(self, groups: list[Batch], n_folds: int, problems: list[Lists | None]) -> Tuning:
+    def _search_tight(
+        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[], None]
+    ) -> Tuning:
         """C, scale and C of the start of each problem."""
         K = len(problems)
         negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
-        grid = tight_grid(self.init, self.init_Cs, self.scales, self.Cs, negatives)
-        choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter)
-        for k, lists in enumerate(problems):
-            if lists is not None and np.isnan(choice.init_scores[k]).any(axis=0).all():
-                raise ValueError(_NO_FOLD)
+        init = self.init
+        if not isinstance(init, str):
+            init = given_start(init, K, groups[0].objective.n_features)
+        grid = tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives)
+        choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter, watch=watch)
+        judged = self._judged(choice.init_scores, problems)
+        tuning = choice.tuning
+        if not judged.all():
+            # The scale goes with the number of negatives.
+            for values, units in ((tuning.C, 1.0), (tuning.scale, negatives), (tuning.init_C, 1.0)):
+                relative = values / units
+                values[~judged] = (np.median(relative[judged]) * units * np.ones(K))[~judged]
         for name, values in zip(
             ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),
-            (choice.Cs, grid.scales, choice.scores, choice.init_scores, choice.tuning.init_C),
+            (choice.Cs, grid.scales, choice.scores, choice.init_scores, tuning.init_C),
             strict=True,
         ):
             setattr(self, name, values if K > 1 else values[0])
         self.init_Cs_ = grid.init_Cs
-        return choice.tuning
+        return tuning

@@ -30,6 +30,8 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     """
     if not isinstance(rule, str):
         return float(rule)
+    # What is called rounding goes by the bulk of the scores: a single huge one must not merge all others.
+    least = _ROUNDING * float(np.median(np.abs(scores)))
     order = np.argsort(-scores, kind="stable")
     ranked, quality = scores[order], np.cumsum(relevant[order], dtype=np.float64)
     # Arrays of all samples are what a fit has at its peak: in place, and none longer than needed.
@@ -42,7 +44,6 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
         quality -= called
     # Only between different scores can a threshold lie, and what differs by rounding is not different: the same
     # sample in another batch or container would be called something else.
-    least = _ROUNDING * max(abs(ranked[0]), abs(ranked[-1]))
     quality[:-1][ranked[:-1] - ranked[1:] <= least] = -np.inf
     best = int(np.argmax(quality))
     if rule == "error" and quality[best] <= 0:

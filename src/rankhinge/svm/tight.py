@@ -22,7 +22,17 @@ from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
 from rankhinge.svm.logistic import fit_logistic
 
-__all__ = ["AUTO_PULL", "AUTO_TIGHTNESS", "INIT_C", "Start", "find_start", "n_negatives", "rescaled", "unit_of_C"]
+__all__ = [
+    "AUTO_PULL",
+    "AUTO_TIGHTNESS",
+    "INIT_C",
+    "Start",
+    "find_start",
+    "given_start",
+    "n_negatives",
+    "rescaled",
+    "unit_of_C",
+]
 
 # scale / N, and C in its unit, where nothing else is asked for.
 AUTO_TIGHTNESS = 1 / 100
@@ -45,13 +55,13 @@ def find_start(
 
     Parameters
     ----------
-    init : {"logistic", "convex"} or array of shape (K, d) or (d,)
+    init : {"logistic", "convex"} or ndarray of shape (K, d)
     objective : RankingObjective
     C : ndarray of shape (K,)
         Of the logistic regression or of the convex bound.
     """
     if not isinstance(init, str):
-        return Start(_given(init, (objective.n_problems, objective.n_features)), 0)
+        return Start(init.T.copy(), 0)
     if init == "logistic":
         return Start(*fit_logistic(objective, C))
     solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
@@ -59,30 +69,31 @@ def find_start(
     return Start(result.coef, result.n_passes)
 
 
-def _given(init: Any, shape: tuple[int, int]) -> NDArray[np.float64]:
+def given_start(init: Any, n_problems: int, n_features: int) -> NDArray[np.float64]:
+    """Coefficients that a user has given, (K, d), checked; for one problem (d,) will do."""
     coef = np.asarray(init, dtype=np.float64)
     if coef.ndim == 1:
         coef = coef[None, :]
-    if coef.shape != shape:
-        raise ValueError(f"init has shape {np.shape(init)}, but there are {shape[0]} problems with {shape[1]} features")
+    if coef.shape != (n_problems, n_features):
+        raise ValueError(
+            f"init has shape {np.shape(init)}, but there are {n_problems} problems with {n_features} features"
+        )
     wrong = np.flatnonzero(~np.isfinite(coef))
     if wrong.size:
-        place = tuple(int(i) for i in np.unravel_index(wrong[0], shape))
+        place = tuple(int(i) for i in np.unravel_index(wrong[0], coef.shape))
         raise ValueError(f"init has {coef.flat[wrong[0]]} at {place}: coefficients must be finite")
-    return coef.T.copy()
+    return coef
 
 
 def rescaled(objective: RankingObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coefficients (d, K) whose scores have the standard deviations `scale` within the lists; one pass over X."""
+    """Coefficients (d, K) whose scores have the standard deviations `scale` within the lists; one pass over X.
+
+    Where all scores of a list are equal, no factor will do: 0.
+    """
     rows = objective.score(coef, np.arange(objective.n_problems)).values
     spread = np.array([_spread(lists, row) for lists, row in zip(objective.problems, rows, strict=True)])
-    wrong = np.flatnonzero(~(spread > 0))
-    if wrong.size:
-        raise ValueError(
-            f"the start of problem {wrong[0]} gives all samples of a list the same score: "
-            "it cannot be rescaled; choose another init, or a larger init_C"
-        )
-    rescaled: NDArray[np.float64] = coef * (scale / spread)
+    factor = np.divide(scale, spread, out=np.zeros_like(spread), where=spread > 0)
+    rescaled: NDArray[np.float64] = coef * factor
     return rescaled
 
 
@@ -91,9 +102,9 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
     scores = objective.score(centre, np.arange(objective.n_problems))
     u: Any = objective.evaluate_tight(scores).coefficients
     length, slope = np.linalg.norm(centre, axis=0), np.linalg.norm(objective.adjoint(u), axis=0)
-    # Where the loss does not change, nothing is to be gained, and any C will do.
-    unit: NDArray[np.float64] = np.divide(length, slope, out=length**2, where=slope > 0)
-    return unit
+    # Where the loss does not change, or there is no start, any C will do.
+    unit = np.divide(length, slope, out=length**2, where=slope > 0)
+    return np.where(unit > 0, unit, 1.0)
 
 
 def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:

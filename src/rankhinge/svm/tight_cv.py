@@ -21,7 +21,7 @@ from rankhinge.svm._base import Tuning
 from rankhinge.svm.folds import Batch
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import walk_path
-from rankhinge.svm.tight import find_start, rescaled, unit_of_C
+from rankhinge.svm.tight import rescaled, unit_of_C
 
 __all__ = ["TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
 
@@ -61,7 +61,8 @@ class TightChoice(NamedTuple):
     """The best of a grid for each problem, and the scores that led there.
 
     `init_scores` has the shape (K, n_init_Cs, n_folds), `Cs` (K, 2, n_scales, n_Cs), and `scores` one axis more, for
-    folds. The second axis is that of the two starts, the best and its neighbour; nan where nothing was tried.
+    folds. The second axis is that of the two starts, the best and its neighbour; nan where nothing was tried. A path
+    that was given up keeps its last score.
     """
 
     tuning: Tuning
@@ -88,19 +89,23 @@ def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray
     return TightGrid(init, starts, widths, pulls, Cs is None or isinstance(Cs, Integral))
 
 
-def choose_tight(groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int) -> TightChoice:
+def choose_tight(
+    groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int, watch: Callable[[], None]
+) -> TightChoice:
     """Score the grid on every fold, and take the best point for each problem.
 
     Parameters
     ----------
     groups : list of Batch
         Each problem on each fold where it can be ranked.
+    watch : callable
+        Called after each point of a path.
     """
     (K, n_scales), n_Cs = grid.scales.shape, grid.Cs.size
     init_scores = np.full((K, grid.init_Cs.size, n_folds), np.nan)
     starts: list[list[NDArray[np.float64]]] = []
     for group in groups:
-        coefs, found = _along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size)
+        coefs, found = _along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
         starts.append(coefs)
         init_scores[group.problems, :, group.folds] = found
     best = np.array([np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1)) for k in range(K)])
@@ -110,13 +115,15 @@ def choose_tight(groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: flo
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
     middle, everywhere = n_scales // 2, np.arange(K)
     for a in range(_N_STARTS):
-        _score_paths(groups, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, Cs, scores)
+        # The best start may be the first, which has no neighbour.
+        if a == 0 or np.any(tried[:, a] != tried[:, 0]):
+            _score_paths(groups, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, Cs, scores, watch)
     chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
     better = np.array([point.start for point in chosen])
     # In its unit, the best C of one scale is not far from that of another.
     length = min(n_Cs, max(point.top for point in chosen) + _BEYOND)
     for place in set(range(n_scales)) - {middle}:
-        _score_paths(groups, starts, grid, tried[everywhere, better], better, place, length, Cs, scores)
+        _score_paths(groups, starts, grid, tried[everywhere, better], better, place, length, Cs, scores, watch)
     chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
     return TightChoice(_tuning(chosen, tried, grid, Cs), init_scores, Cs, scores)
 
@@ -131,6 +138,7 @@ def _score_paths(
     length: int,
     Cs: NDArray[np.float64],
     scores: NDArray[np.float64],
+    watch: Callable[[], None],
 ) -> None:
     """Fill in Cs and scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
 
@@ -145,7 +153,7 @@ def _score_paths(
     for group, centre in zip(groups, centres, strict=True):
         mine = group.problems
         path = _tight_path(group.objective, centre, Cs[mine, slots[mine], scale, :length])
-        scores[mine, slots[mine], scale, :, group.folds] = _along(path, group.quality, grid.Cs.size)[1]
+        scores[mine, slots[mine], scale, :, group.folds] = _along(path, group.quality, grid.Cs.size, watch)[1]
 
 
 def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: int) -> NDArray[np.float64]:
@@ -161,10 +169,7 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     """Coefficients of the starts for each C, each begun where the one before ended."""
     objective = group.objective
     if not isinstance(grid.init, str):
-        given = np.atleast_2d(np.asarray(grid.init, dtype=np.float64))
-        # One row for each problem; anything else `find_start` complains about.
-        given = given[group.problems] if len(given) == len(grid.scales) else given
-        yield find_start(given, objective, grid.init_Cs, tol=tol, max_iter=max_iter, random_state=None).coef
+        yield grid.init[group.problems].T.copy()
     elif grid.init == "convex":
         for result in walk_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter):
             yield result.coef
@@ -185,7 +190,10 @@ def _tight_path(objective: RankingObjective, centre: NDArray[np.float64], Cs: ND
 
 
 def _along(
-    path: Path, quality: Callable[[NDArray[np.float64]], NDArray[np.float64]], length: int
+    path: Path,
+    quality: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    length: int,
+    watch: Callable[[], None],
 ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
     """Coefficients and scores (m, length) along a path, which goes on with the problems that do not yet overfit.
 
@@ -200,13 +208,15 @@ def _along(
         except StopIteration:
             coefs.append(coefs[-1])
         scores.append(scores[-1] if coefs[-1] is coefs[-2] else quality(coefs[-1]))
+        watch()
     return coefs, np.array(scores).T
 
 
 def _overfits(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which problems were much worse at the last two points of a path (length, m) than at best, or have no score."""
     last = scores[-2:]
-    worse = (last < (1.0 - _DECLINE) * scores.max(axis=0)) | np.isnan(last)
+    best = scores.max(axis=0)
+    worse = (last < best - _DECLINE * np.abs(best)) | np.isnan(last)
     return worse.all(axis=0) & (len(scores) > 2)
 
 
@@ -275,4 +285,4 @@ def _tuning(chosen: list[_Point], tried: NDArray[np.int64], grid: TightGrid, Cs:
     C = [path[p.place - 1] if p.place > 0 else 0.1 * path[0] for path, p in zip(paths, chosen, strict=True)]
     scale = [grid.scales[k, p.scale] for k, p in enumerate(chosen)]
     init_C = [grid.init_Cs[tried[k, p.start]] for k, p in enumerate(chosen)]
-    return Tuning(*(np.array(values) for values in (C, scale, init_C)))
+    return Tuning(np.array(C), np.array(scale), np.array(init_C), grid.init)

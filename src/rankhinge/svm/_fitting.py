@@ -1,0 +1,51 @@
+"""What a fit owes its user besides a model: never half of one, and warnings that point at the user's own line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+__all__ = ["all_or_nothing", "warn_user"]
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+_INSIDE = ("rankhinge", "sklearn")
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """A `fit` that ends with a model, be it the best so far after an interrupt, or leaves the machine as it was.
+
+    What an earlier fit has left is out of sight meanwhile, in ``_earlier``: nothing of it is mixed with the new model.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *arguments: Any, **options: Any) -> Any:
+        mine = vars(self)
+        earlier = {name: value for name, value in mine.items() if name.endswith("_") and not name.startswith("_")}
+        for name in earlier:
+            del mine[name]
+        self._earlier = earlier
+        try:
+            return fit(self, *arguments, **options)
+        except BaseException:
+            if "coef_" not in mine:
+                for name in [name for name in mine if name.endswith("_") and not name.startswith("_")]:
+                    del mine[name]
+                mine.update(earlier)
+            raise
+        finally:
+            for name in ("_earlier", "_seen", "_chosen", "_finish_with"):
+                mine.pop(name, None)
+
+    return whole  # type: ignore[return-value]
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package, and outside scikit-learn, that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,26 @@
+"""Gains of graded labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["gains_of"]
+
+
+def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.float64]:
+    """γ of each sample's label: ``2^y - 1``, ``y``, or ``gains[y]``."""
+    if isinstance(gains, str):
+        if gains not in ("exponential", "linear"):
+            raise ValueError(f"gains must be 'exponential', 'linear' or an array, got {gains!r}")
+        return np.exp2(labels) - 1.0 if gains == "exponential" else labels
+    table = np.asarray(gains, dtype=np.float64)
+    ascends = table.ndim == 1 and table.size > 1 and table[0] == 0 and np.all(np.diff(table) > 0)
+    if not (ascends and np.isfinite(table[-1])):
+        raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
+    wrong = np.flatnonzero((labels != np.floor(labels)) | (labels >= table.size))
+    if wrong.size:
+        raise ValueError(
+            f"y[{wrong[0]}] is {labels[wrong[0]]:g}: gains has entries for the labels 0 to {table.size - 1}"
+        )
+    return table[labels.astype(np.intp)]
