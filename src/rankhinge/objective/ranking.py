@@ -39,6 +39,9 @@ from rankhinge.objective.span import Span
 
 __all__ = ["Evaluation", "RankingObjective", "Scores"]
 
+# With fewer scores in all, other threads take longer to wake up than the calling one needs for the work.
+_SMALL = 1 << 16
+
 
 class Scores(NamedTuple):
     """Scores of some problems: row c of `values` belongs to problem ``problems[c]``."""
@@ -219,7 +222,12 @@ class RankingObjective:
             row = None if u is None else u[c]
             value[c], loss[c] = infer(int(scores.problems[c]), scores.values[c], row)
 
-        _threads.run([partial(work, c) for c in range(m)])
+        tasks = [partial(work, c) for c in range(m)]
+        if scores.values.size < _SMALL:
+            for task in tasks:
+                task()
+        else:
+            _threads.run(tasks)
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
     def dots(self, coefficients: Scores, scores: Scores) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 __all__ = ["Span"]
 
 # Rows are combined in blocks of so many samples, which stay in the cache.
-_BLOCK = 1 << 13
+_BLOCK = 1 << 10
 
 
 class Span(NamedTuple):

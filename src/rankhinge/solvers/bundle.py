@@ -214,16 +214,18 @@ class Bundle(CuttingPlane):
     def _look(self, active: np.ndarray) -> None:
         """Score the master's minimisers and the new directions, and widen the spans by them: one pass."""
         # The way to the minimiser from the best point, which the span holds: its end would count as dependent if close.
-        directions = [np.column_stack([self.masters[k].point - self.best[k][1], self._next[k]]) for k in active]
-        r = max(part.shape[1] for part in directions)
+        r = 1 + max(self._next[k].shape[1] for k in active)
         # Problems with fewer directions add zeros, which change nothing.
-        directions = [np.pad(part, ((0, 0), (0, r - part.shape[1]))) for part in directions]
-        scores = self.objective.score(np.concatenate(directions, axis=1), np.repeat(active, r))
+        directions = np.zeros((self.objective.n_features, active.size, r))
+        for c, k in enumerate(active):
+            directions[:, c, 0] = self.masters[k].point - self.best[k][1]
+            directions[:, c, 1 : 1 + self._next[k].shape[1]] = self._next[k]
+        scores = self.objective.score(directions.reshape(-1, active.size * r), np.repeat(active, r))
         self.n_passes += 1
         T = self._bases[int(active[0])].shape[1]
         weights = np.zeros((active.size, T + r, r))
         for c, k in enumerate(active):
-            new, weights[c] = extension(self._bases[k], directions[c])
+            new, weights[c] = extension(self._bases[k], directions[:, c])
             self._bases[k] = np.column_stack([self._bases[k], new])
             self._anchors[k] = np.concatenate([self._anchors[k], np.zeros(r)])
         self._span = self.objective.widen(self._span, scores, weights)

@@ -33,11 +33,13 @@ _QP_STEPS = 20_000
 
 
 class _Cuts(NamedTuple):
-    """All that belongs to the cuts, in one value: an interrupt finds the old ones or the new ones, never a mixture.
+    """The cuts, in one value: an interrupt finds the old ones or the new ones, never a mixture.
 
-    `vectors` and `gram` have room for more.
+    The first `size` entries (rows, products) are in use; what lies beyond is room for more, which a search adds one by
+    one.
     """
 
+    size: int
     offsets: Array
     linear: Array
     capped: NDArray[np.bool_]
@@ -46,6 +48,29 @@ class _Cuts(NamedTuple):
     idle: NDArray[np.int64]
     vectors: Array
     gram: Array
+
+    @classmethod
+    def empty(cls, room: int, d: int) -> _Cuts:
+        """Room for so many cuts, and none."""
+        return cls(
+            size=0,
+            offsets=np.zeros(room),
+            linear=np.zeros(room),
+            capped=np.zeros(room, dtype=bool),
+            names=np.full(room, -1),
+            multipliers=np.zeros(room),
+            idle=np.zeros(room, dtype=np.int64),
+            vectors=np.zeros((room, d)),
+            gram=np.zeros((room, room)),
+        )
+
+    def only(self, places: NDArray[np.int64], room: int) -> _Cuts:
+        """Some of the cuts, with room for so many in all."""
+        chosen, size = _Cuts.empty(room, self.vectors.shape[1]), places.size
+        for mine, others in zip(chosen[1:-1], self[1:-1], strict=True):
+            mine[:size] = others[places]
+        chosen.gram[:size, :size] = self.gram[np.ix_(places, places)]
+        return chosen._replace(size=size)
 
 
 class Master:
@@ -73,29 +98,22 @@ class Master:
         self.C, self.centre = float(C), centre
         self.point, self.dual_value = centre.copy(), 0.0
         self.unbounded = False
-        self._cuts = _Cuts(
-            offsets=np.zeros(1),
-            linear=np.zeros(1),
-            capped=np.ones(1, dtype=bool),
-            names=np.full(1, -1),
-            multipliers=np.array([self.C]),
-            idle=np.zeros(1, dtype=np.int64),
-            vectors=np.zeros((1, centre.size)),
-            gram=np.zeros((1, 1)),
-        )
+        cuts = _Cuts.empty(1, centre.size)
+        cuts.capped[0], cuts.multipliers[0] = True, self.C
+        self._cuts = cuts._replace(size=1)
 
     def __len__(self) -> int:
-        return self._cuts.offsets.size
+        return self._cuts.size
 
     @property
     def multipliers(self) -> Array:
         """X, one for each cut, (t,)."""
-        return self._cuts.multipliers
+        return self._cuts.multipliers[: self._cuts.size]
 
     @property
     def names(self) -> np.ndarray:
         """Names of the hard constraints, -1 for planes, (t,)."""
-        return self._cuts.names
+        return self._cuts.names[: self._cuts.size]
 
     @property
     def vectors(self) -> Array:
@@ -107,39 +125,25 @@ class Master:
         """Products of the vectors, (t, t)."""
         return self._cuts.gram[: len(self), : len(self)]
 
-    def _with_room(self, size: int) -> tuple[Array, Array]:
-        """Vectors and products, in arrays with room for so many; grown by doubling: a search adds cuts one by one."""
-        old, cuts = len(self), self._cuts
-        if size <= cuts.vectors.shape[0]:
-            return cuts.vectors, cuts.gram
-        vectors, gram = np.zeros((2 * size, self.centre.size)), np.zeros((2 * size, 2 * size))
-        vectors[:old], gram[:old, :old] = self.vectors, self.gram
-        return vectors, gram
-
     def add(self, offsets: Array, vectors: Array, names: Array | None = None) -> None:
         """Add cuts ``offset - h @ w``: planes, or, with their `names`, hard constraints."""
-        n_new, old, size = offsets.size, len(self), len(self) + offsets.size
-        if n_new == 0:
+        old, size = len(self), len(self) + offsets.size
+        if size == old:
             return
-        all_vectors, gram = self._with_room(size)
-        all_vectors[old:size] = vectors
+        cuts = self._cuts
+        if size > cuts.offsets.size:
+            cuts = cuts.only(np.arange(old), 2 * size)
+        new = slice(old, size)
+        cuts.vectors[new] = vectors
         with np.errstate(over="ignore", invalid="ignore"):
-            products = vectors @ all_vectors[:size].T
+            products = vectors @ cuts.vectors[:size].T
         if not np.isfinite(products).all():
             raise ValueError("the features are so large that products of cutting planes overflow: scale them")
-        gram[old:size, :size] = products
-        gram[:old, old:size] = products[:, :old].T
-        cuts = self._cuts
-        self._cuts = _Cuts(
-            offsets=np.concatenate([cuts.offsets, offsets]),
-            linear=np.concatenate([cuts.linear, offsets - vectors @ self.centre]),
-            capped=np.concatenate([cuts.capped, np.full(n_new, names is None)]),
-            names=np.concatenate([cuts.names, np.full(n_new, -1) if names is None else names]),
-            multipliers=np.concatenate([cuts.multipliers, np.zeros(n_new)]),
-            idle=np.concatenate([cuts.idle, np.zeros(n_new, dtype=np.int64)]),
-            vectors=all_vectors,
-            gram=gram,
-        )
+        cuts.gram[new, :size], cuts.gram[:old, new] = products, products[:, :old].T
+        cuts.offsets[new], cuts.linear[new] = offsets, offsets - vectors @ self.centre
+        cuts.capped[new], cuts.names[new] = names is None, -1 if names is None else names
+        cuts.multipliers[new], cuts.idle[new] = 0.0, 0
+        self._cuts = cuts._replace(size=size)
 
     def add_planes(self, offsets: Array, slopes: Array) -> None:
         """Add planes ``J(w) >= offset + slope @ w``, slopes of shape (r, d)."""
@@ -147,10 +151,10 @@ class Master:
 
     def solve(self) -> None:
         """Solve the master problem, starting from the last multipliers."""
-        cuts = self._cuts
-        x = cuts.multipliers
+        cuts, size = self._cuts, len(self)
+        x, linear = self.multipliers, cuts.linear[:size]
         status = _active_set.maximise(
-            np.ascontiguousarray(self.gram), cuts.linear, cuts.capped, self.C, x, _QP_TOLERANCE, _QP_STEPS
+            np.ascontiguousarray(self.gram), linear, cuts.capped[:size], self.C, x, _QP_TOLERANCE, _QP_STEPS
         )[3]
         self.unbounded = self.unbounded or status == _active_set.UNBOUNDED
         used = np.flatnonzero(x)
@@ -158,34 +162,37 @@ class Master:
         move = x[used] @ self.vectors[used]
         self.point = self.centre + move
         # The sum differs from C by rounding only; the plane 0 <= J, of offset 0, takes up the rest.
-        self.dual_value = float(cuts.linear @ x - 0.5 * (move @ move))
-        cuts.idle[:] += 1
+        self.dual_value = float(linear @ x - 0.5 * (move @ move))
+        cuts.idle[:size] += 1
         cuts.idle[used] = 0
 
     def prune(self, patience: int) -> None:
         """Drop cuts whose multiplier has been 0 for more than `patience` solutions."""
-        keep = self._cuts.idle <= patience
+        keep = self._cuts.idle[: len(self)] <= patience
         keep[0] = True
-        if keep.all():
-            return
-        arrays = {name: values[keep] for name, values in self._cuts._asdict().items() if values.ndim == 1}
-        self._cuts = _Cuts(**arrays, vectors=self.vectors[keep], gram=self.gram[np.ix_(keep, keep)])
+        if not keep.all():
+            places = np.flatnonzero(keep)
+            self._cuts = self._cuts.only(places, places.size)
 
     def planes(self, carrying: bool = False) -> Planes:
         """The planes of J, for another fit: all of them, or those that carry the bound."""
         cuts = self._cuts
-        chosen = np.flatnonzero(cuts.capped & ((cuts.multipliers > 0.0) | (not carrying)))
+        chosen = np.flatnonzero(cuts.capped[: cuts.size] & ((cuts.multipliers[: cuts.size] > 0.0) | (not carrying)))
         chosen = chosen[chosen > 0]
         return Planes(cuts.offsets[chosen], -cuts.vectors[chosen])
 
-    def restricted(self, basis: Array) -> Master:
-        """The master problem over ``w = basis @ c``, for an orthonormal basis (d, k).
+    def restricted(self, basis: Array, room: int = 0) -> Master:
+        """The master problem over ``w = basis @ c``, for an orthonormal basis (d, k), with room for more cuts.
 
         Its values leave out the constant ``0.5 * |w0 - basis @ basis.T @ w0|**2``.
         """
-        small, cuts = Master(self.C, basis.T @ self.centre), self._cuts
-        small.add(cuts.offsets[1:], self.vectors[1:] @ basis)
-        small._cuts = small._cuts._replace(
-            capped=cuts.capped.copy(), names=cuts.names.copy(), multipliers=cuts.multipliers.copy()
-        )
+        cuts, size = self._cuts, len(self)
+        small = Master(self.C, basis.T @ self.centre)
+        mine = _Cuts.empty(size + room, basis.shape[1])
+        mine.vectors[:size] = self.vectors @ basis
+        mine.gram[:size, :size] = mine.vectors[:size] @ mine.vectors[:size].T
+        mine.linear[:size] = cuts.offsets[:size] - mine.vectors[:size] @ small.centre
+        for name in ("offsets", "capped", "names", "multipliers"):
+            getattr(mine, name)[:size] = getattr(cuts, name)[:size]
+        small._cuts = mine._replace(size=size)
         return small

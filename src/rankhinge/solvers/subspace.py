@@ -21,6 +21,8 @@ __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 # A direction counts as dependent below this part of its own length: what is left of it, and of its scores, is the
 # difference of two long vectors. The products of what is left are rounded at 1e-16, so its square must be far above.
 _DEPENDENT = 1e-5
+# Planes that a search is likely to add.
+_ROOM = 16
 
 
 class Cut(NamedTuple):
@@ -44,7 +46,7 @@ def extension(basis: Array, directions: Array) -> tuple[Array, Array]:
     # Twice is enough (Kahan and Parlett), and the second time there is little to do.
     for turn in (_orthonormalising, _nearly_orthonormalising):
         along = basis.T @ new
-        new = new - basis @ along
+        new -= basis @ along
         weights[:T] -= along
         change = turn(new.T @ new)
         new, weights = new @ change, weights @ change
@@ -99,7 +101,7 @@ class Probe:
 
     def __init__(self, master: Master, basis: Array, anchor: Array, value: float) -> None:
         self.master, self.basis = master, basis
-        self.small = master.restricted(basis)
+        self.small = master.restricted(basis, _ROOM)
         self.anchor, self.value, self.moved = anchor, value, False
         self.outside = float(master.centre @ master.centre - self.small.centre @ self.small.centre)
         self.cuts: list[Cut] = []
