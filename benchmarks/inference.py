@@ -225,6 +225,15 @@ def measure_cold_starts(repeats: int) -> dict[str, dict[str, float]]:
     }
 
 
+def measure_first_fits() -> dict[str, dict[str, float]]:
+    program = (
+        "from rankhinge import RankSVC; from sklearn.datasets import load_breast_cancer as load;"
+        " from sklearn.preprocessing import scale; X, y = load(return_X_y=True); RankSVC({options}).fit(scale(X), y)"
+    )
+    variants = {"`RankSVC()`": "", "tight bound": "bound='tight'"}
+    return {name: cold_start(program.format(options=options), 3) for name, options in variants.items()}
+
+
 def record_training(most_iterations: int) -> tuple[list[NDArray[Any]], int] | None:
     """Interleaving ranks after 1, 2, … iterations of training on digits, and P; None while there is no training.
 
@@ -290,6 +299,7 @@ def measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
         "sweeps": sweeps,
         "memory": measure_memory(cells),
         "cold_start": measure_cold_starts(repeats),
+        "first_fit": measure_first_fits(),
     }
 
 
