@@ -13,8 +13,8 @@ from numba import njit
 
 __all__ = ["inner", "kernel", "once"]
 
-# Kernels divide by nothing that can be 0: a check at each division would be a branch, and more to compile. Nor are there
-# expressions of whole arrays that could be rewritten as one loop.
+# Kernels divide by nothing that can be 0: a check at each division would be a branch, and more to compile. They have no
+# expressions of whole arrays either, which could be rewritten as one loop.
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
 kernel = njit(**_OPTIONS)
 inner = njit(**_OPTIONS, no_cpython_wrapper=True)
