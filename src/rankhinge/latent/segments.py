@@ -96,7 +96,7 @@ def segment_maxima(
 
 
 def _on_chunks(
-    kernel: Callable[..., None],
+    work: Callable[..., None],
     scores: NDArray[Any],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
@@ -107,8 +107,11 @@ def _on_chunks(
     Chunks are cut by the number of candidates, not by that of threads: a bag of a million is a chunk of its own.
     """
     n_bags = start.size
+    if scores.size < _CHUNK:
+        work(scores, start, stop, 0, n_bags, *outputs)
+        return
     passed = np.cumsum(stop - start)
     n_chunks = 1 + int(passed[-1]) // _CHUNK if n_bags else 0
     bounds = np.searchsorted(passed, np.arange(1, n_chunks) * _CHUNK)
     bounds = np.unique(np.concatenate([[0], bounds, [n_bags]]))
-    _threads.run([partial(kernel, scores, start, stop, int(a), int(b), *outputs) for a, b in pairwise(bounds)])
+    _threads.run([partial(work, scores, start, stop, int(a), int(b), *outputs) for a, b in pairwise(bounds)])
