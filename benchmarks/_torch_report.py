@@ -162,7 +162,7 @@ rounded to pages, and includes what a library loads late."""
 _NEAR_ITS_BOUND = """\
 - *ApproxNDCG, relevant × all*, is not the formula as published but a cheaper one of the same value, for which only the
   ranks of the relevant samples are computed. At n = 4k inference takes some 40 µs of our time; the rest is what PyTorch
-  and Python charge for a function of one's own, its backward pass and a few small operators. In five runs on a machine
+  and Python charge for a function of one's own, its backward pass and a few small operators. In seven runs on a machine
   that others use, the ratio was between 13 and 22."""
 
 _REMARKS = """\
