@@ -113,3 +113,31 @@ def test_other_errors_pass_too(monkeypatch):
             model.fit(X, y)
     assert not hasattr(model, "coef_")
     assert model.fit(X, y).status_ == "converged"
+
+
+@pytest.mark.parametrize("k", [3, 20])
+@pytest.mark.parametrize("model", [RankSVC(**HARD), SVMRanker("ap", **HARD), ApproximateRankSVC(C=1e4, tol=1e-9)])
+def test_an_interrupt_that_python_hides_in_a_system_error(monkeypatch, model, k):
+    """So it does if Ctrl-C falls into the moment at which a compiled function returns."""
+    X, y = binary()
+    original, n_calls = RankingObjective.evaluate, iter(range(1, 10**6))
+
+    def evaluate(self, *arguments, **options):
+        if next(n_calls) == k:
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(RankingObjective, "evaluate", evaluate)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert model.coef_.size == X.shape[1]
+
+
+def test_other_system_errors_are_not_touched(monkeypatch):
+    def evaluate(self, *arguments, **options):
+        raise SystemError("something else")
+
+    monkeypatch.setattr(RankingObjective, "evaluate", evaluate)
+    with pytest.raises(SystemError, match="something else"):
+        RankSVC().fit(*binary())

@@ -24,7 +24,7 @@ from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
-from rankhinge.svm._fitting import warn_user
+from rankhinge.svm._fitting import interrupts, warn_user
 from rankhinge.svm.rank_svc import Targets, as_targets, encode_targets
 from rankhinge.svm.threshold import cut_rankings
 
@@ -119,7 +119,7 @@ class LatentMachine(BagPredictor):
         self._before = self._weights()
         self._goes_on = self.warm_start and self._before.shape == (usable.size, features.n_features)
         try:
-            with Progress(self.verbose, _COLUMNS) as progress, self._callbacks() as wants_stop:
+            with interrupts(), Progress(self.verbose, _COLUMNS) as progress, self._callbacks() as wants_stop:
                 for start in range(1 if self._goes_on else self.n_starts):
                     self._run_from(start, bags, problems, C, usable, features, progress, wants_stop, kept)
                     if "stopped" in kept.status:

@@ -20,7 +20,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
-from rankhinge.svm._fitting import warn_user
+from rankhinge.svm._fitting import interrupts, warn_user
 from rankhinge.svm.tight import (
     AUTO_PULL,
     AUTO_TIGHTNESS,
@@ -120,6 +120,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             )
         try:
             with (
+                interrupts(),
                 Progress(self.verbose) as progress,
                 self._callbacks(lambda: self._fitted(solver.result(status="running"))) as wants_stop,
             ):

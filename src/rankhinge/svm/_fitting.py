@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
-__all__ = ["all_or_nothing", "warn_user"]
+__all__ = ["all_or_nothing", "interrupts", "warn_user"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -29,7 +30,8 @@ def all_or_nothing(fit: Fit) -> Fit:
             del mine[name]
         self._earlier = earlier
         try:
-            return fit(self, *arguments, **options)
+            with interrupts():
+                return fit(self, *arguments, **options)
         except BaseException:
             if "coef_" not in mine:
                 for name in [name for name in mine if name.endswith("_") and not name.startswith("_")]:
@@ -41,6 +43,21 @@ def all_or_nothing(fit: Fit) -> Fit:
                 mine.pop(name, None)
 
     return whole  # type: ignore[return-value]
+
+
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """Inside, Ctrl-C is always a `KeyboardInterrupt`.
+
+    Where it falls into the moment at which a compiled function hands over its results, Python makes a `SystemError` of
+    it, with the interrupt as its cause.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

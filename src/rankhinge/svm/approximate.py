@@ -14,6 +14,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective, Scores, one_list
 from rankhinge.solvers import Violation, make_solver
 from rankhinge.svm._base import Tuning
+from rankhinge.svm._fitting import interrupts
 from rankhinge.svm.rank_svc import RankSVC, Targets
 
 __all__ = ["ApproximateRankSVC"]
@@ -159,7 +160,8 @@ class ApproximateRankSVC(RankSVC):
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
         solver = make_solver("bundle", objective, C, **options)
         try:
-            result = solver.run()
+            with interrupts():
+                result = solver.run()
         except KeyboardInterrupt:
             # The binary SVM as far as it has come: a model all the same.
             self._chosen = {"C_": C}
