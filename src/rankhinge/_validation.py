@@ -104,6 +104,14 @@ def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return rows[first_row[appearance]], np.argsort(appearance)[sorted_index]
 
 
+def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A mask as an array, if it is one of bool and of this shape."""
+    known = np.asarray(mask)
+    if known.shape != shape or known.dtype != np.bool_:
+        raise ValueError(f"mask must be bool of shape {shape}, got {known.dtype} of shape {known.shape}")
+    return known
+
+
 def _is_missing(query: Any) -> bool:
     """What differs from itself: nan of any kind, NaT. Of pandas' NA even that is not known: it has no truth value.
 

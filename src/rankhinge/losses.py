@@ -309,6 +309,9 @@ class CustomLoss(RankingLoss):
     True
     """
 
+    # The callbacks that inference has made of it and their addresses; a copy gets its own.
+    _compiled: Any = None
+
     def __init__(self, step: Step, partial_sum: Step | None = None, name: str = "custom") -> None:
         for argument, function in (("step", step), ("partial_sum", partial_sum)):
             if not callable(function) and not (argument == "partial_sum" and function is None):

@@ -63,9 +63,9 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
         # One thread at a time: code that another has replaced would be freed while it is still called.
         with _compiling:
             # Kept on the loss: as long as it lives, so does its code.
-            if not hasattr(loss, "_compiled"):
-                loss._compiled = _pack(_custom_callbacks(loss))  # type: ignore[attr-defined]
-        return loss._compiled[1]  # type: ignore[attr-defined]
+            if loss._compiled is None:
+                loss._compiled = _pack(_custom_callbacks(loss))
+        return loss._compiled[1]
     if loss.family not in _FAMILIES:
         raise TypeError(f"{loss!r} has no compiled step: use CustomLoss for a step of your own")
     with _compiling:

@@ -131,7 +131,7 @@ class LatentObjective(RankingObjective):
 
     def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """Inference for each problem, the free bags at their best candidates: J, Δ and, if asked for, u."""
-        return self._for_each(self._evaluate_bags, scores, coefficients)
+        return self.for_each(self._evaluate_bags, scores, coefficients)
 
     def _evaluate_bags(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
         """J and Δ of problem k; writes u if there is room for it."""

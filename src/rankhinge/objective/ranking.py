@@ -189,7 +189,7 @@ class RankingObjective:
 
     def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """Inference for each problem: J, Δ and, if asked for, u; no pass over X."""
-        return self._for_each(self.hinge, scores, coefficients)
+        return self.for_each(self.hinge, scores, coefficients)
 
     def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
         """J and Δ of problem k for these scores (n,); writes u if there is room for it."""
@@ -209,10 +209,10 @@ class RankingObjective:
         def infer(k: int, row: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
             return _infer_one(self.problems[k], rule, row, u)
 
-        return self._for_each(infer, scores, coefficients)
+        return self.for_each(infer, scores, coefficients)
 
     @staticmethod
-    def _for_each(infer: Inference, scores: Scores, coefficients: bool) -> Evaluation:
+    def for_each(infer: Inference, scores: Scores, coefficients: bool = True) -> Evaluation:
         """``infer(problem, scores, u)`` for each column, on the threads; it has to write all of u."""
         m = scores.problems.size
         value, loss = np.empty(m), np.empty(m)
@@ -262,16 +262,17 @@ class RankingObjective:
         if lists.n_lists == 1:
             # Its rows may be all of X, which is not to be copied.
             whole = self.evaluate(self.score(weights[:, None], np.array([problem])))
-            return float(whole.loss[0]), self.adjoint(whole.coefficients)[:, 0]  # type: ignore[arg-type]
+            u: Any = whole.coefficients
+            return float(whole.loss[0]), self.adjoint(u)[:, 0]
         inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
         index = np.arange(self.n_samples)[inside] if lists.index is None else lists.index[inside]
         rows = self.features.rows(index)
         scores = rows @ weights
-        loss, u = 0.0, np.zeros_like(scores)
+        loss, total = 0.0, np.zeros_like(scores)
         for level in lists.levels:
             relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
             if weight > 0 and (self.loss.family == "zero-one" or not relevant.all()):
                 found = most_violating_ranking(scores, relevant, self.loss)
                 loss += weight * found.loss
-                u += weight * found.coefficients
-        return loss, rows.T @ u
+                total += weight * found.coefficients
+        return loss, rows.T @ total

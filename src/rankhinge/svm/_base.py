@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankhinge._progress import Progress
 from rankhinge.features import feature_map
-from rankhinge.losses import RankingLoss
+from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, warn_user
@@ -135,12 +135,15 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         result = solver.result(status="stopped")
         return replace(result, n_passes=result.n_passes + n_passes)
 
+    def _check_bound(self) -> None:
+        if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
+            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
+
     def _tight_solver(
         self, objective: RankingObjective, tuning: Tuning, start: NDArray[np.float64] | None = None
     ) -> tuple[Solver, float]:
         """The solver of the tight bound, around a start that is found first, and the passes which that took."""
-        if objective.loss.family == "zero-one":
-            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
+        self._check_bound()
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale

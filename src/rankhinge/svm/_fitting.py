@@ -25,24 +25,27 @@ def all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         mine = vars(self)
-        earlier = {name: value for name, value in mine.items() if name.endswith("_") and not name.startswith("_")}
-        for name in earlier:
-            del mine[name]
-        self._earlier = earlier
+        self._earlier = earlier = _take_fitted(mine)
         try:
             with interrupts():
                 return fit(self, *arguments, **options)
         except BaseException:
             if "coef_" not in mine:
-                for name in [name for name in mine if name.endswith("_") and not name.startswith("_")]:
-                    del mine[name]
+                _take_fitted(mine)
                 mine.update(earlier)
             raise
         finally:
             for name in ("_earlier", "_seen", "_chosen", "_finish_with"):
                 mine.pop(name, None)
 
+    # To a type checker it is another function; `wraps` gives it the signature of the first.
     return whole  # type: ignore[return-value]
+
+
+def _take_fitted(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fitted attributes, by scikit-learn's convention those with a trailing underscore, and return them."""
+    names = [name for name in attributes if name.endswith("_") and not name.startswith("_")]
+    return {name: attributes.pop(name) for name in names}
 
 
 @contextmanager

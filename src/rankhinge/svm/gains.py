@@ -1,11 +1,18 @@
-"""Gains of graded labels."""
+"""Graded labels and their gains."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["gains_of"]
+__all__ = ["check_relevance", "gains_of"]
+
+
+def check_relevance(labels: NDArray[np.float64]) -> None:
+    """Raise unless all labels are finite and not negative."""
+    wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
+    if wrong.size:
+        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: relevance must be finite and not negative")
 
 
 def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.float64]:

@@ -12,14 +12,12 @@ made of.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rankhinge import _threads
 from rankhinge._jit import inner, kernel, once
 from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
 from rankhinge.solvers import Descent
@@ -136,23 +134,20 @@ class _LogisticLoss:
         self._intercepts = [np.zeros((len(lists.levels), lists.offsets.size - 1)) for lists in problems]
 
     def evaluate(self, scores: Scores) -> Evaluation:
-        values, u = np.zeros(scores.problems.size), np.empty_like(scores.values)
+        return RankingObjective.for_each(self._evaluate_one, scores)
 
-        def work(c: int) -> None:
-            values[c] = self._evaluate_one(int(scores.problems[c]), scores.values[c], u[c])
-
-        _threads.run([partial(work, c) for c in range(values.size)])
-        return Evaluation(values, values, Scores(u, scores.problems))
-
-    def _evaluate_one(self, problem: int, scores: NDArray[np.float64], u: NDArray[np.float64]) -> float:
+    def _evaluate_one(
+        self, problem: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None
+    ) -> tuple[float, float]:
         lists, intercepts = self.problems[problem], self._intercepts[problem]
         inside = lists.gather(scores)
         total, gradient = 0.0, np.zeros_like(inside)
         for level, own in zip(lists.levels, intercepts, strict=True):
             weights = own.size * level.weights
             total += _profiles(inside, level.relevant, lists.offsets, weights, own, gradient)
-        lists.scatter(gradient, u)
-        return total
+        if u is not None:
+            lists.scatter(gradient, u)
+        return total, total
 
 
 def fit_logistic(

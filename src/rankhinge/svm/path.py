@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import validate_params
 
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
@@ -18,7 +17,7 @@ from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._fitting import warn_user
 from rankhinge.svm.rank_svc import as_targets, encode_targets
-from rankhinge.svm.ranker import ranking_lists
+from rankhinge.svm.ranker import SVMRanker, ranking_lists
 
 __all__ = ["RankPath", "rank_svm_path", "walk_path"]
 
@@ -68,13 +67,7 @@ def walk_path(
 
 
 @validate_params(
-    {
-        "loss": [str, RankingLoss],
-        "gains": [StrOptions({"exponential", "linear"}), "array-like"],
-        "level_weights": [StrOptions({"uniform"}), "array-like", None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    },
+    {name: SVMRanker._parameter_constraints[name] for name in ("loss", "gains", "level_weights", "tol", "max_iter")},
     prefer_skip_nested_validation=True,
 )
 def rank_svm_path(

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
 from rankhinge import metrics
-from rankhinge._validation import encode_queries
+from rankhinge._validation import check_mask, encode_queries
 from rankhinge.inference import ranking_loss
 from rankhinge.losses import AUC, NDCG, AveragePrecision, RankingLoss, ReciprocalRank
 from rankhinge.metrics._per_query import metric_named
@@ -59,10 +59,8 @@ def labels_quality(
         raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
     rows = np.atleast_2d(scores.T)
     columns = _relevant_columns(kind, classes, y, rows.shape)
-    known = np.ones(rows.shape[::-1], np.bool_) if mask is None else np.asarray(mask)
-    if known.shape != rows.shape[::-1] or known.dtype != np.bool_:
-        raise ValueError(f"mask must be bool of shape {rows.shape[::-1]}, got {known.dtype} of shape {known.shape}")
-    values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known.T, strict=True)]
+    known = [slice(None)] * len(rows) if mask is None else list(check_mask(mask, rows.shape[::-1]).T)
+    values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known, strict=True)]
     return _mean(values)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from rankhinge._validation import check_mask
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list
@@ -53,7 +54,7 @@ def as_targets(y: Any, mask: ArrayLike | None) -> NDArray[Any]:
 def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
     """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k."""
     if mask is not None:
-        return _encode_labels(y, np.asarray(mask))
+        return _encode_labels(y, mask)
     check_classification_targets(y)
     kind = type_of_target(y)
     if kind.startswith("multilabel"):
@@ -68,11 +69,10 @@ def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
     return Targets(classes, "multiclass", codes[None, :] == np.arange(classes.size)[:, None], None)
 
 
-def _encode_labels(y: NDArray[Any], mask: NDArray[Any] | None) -> Targets:
+def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
     if y.ndim != 2:
         raise ValueError(f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}")
-    if mask is not None and (mask.shape != y.shape or mask.dtype != np.bool_):
-        raise ValueError(f"mask must be bool of shape {y.shape}, got {mask.dtype} of shape {mask.shape}")
+    mask = None if mask is None else check_mask(mask, y.shape)
     values = np.unique(y if mask is None else y[mask])
     if not np.isin(values, (-1, 0, 1)).all() or {-1, 0} <= set(values.tolist()):
         raise ValueError(f"labelled entries of y must be 0/1 or -1/1, got {values[:5]}")

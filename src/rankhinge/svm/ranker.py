@@ -18,7 +18,7 @@ from rankhinge.objective import Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import all_or_nothing
-from rankhinge.svm.gains import gains_of
+from rankhinge.svm.gains import check_relevance, gains_of
 from rankhinge.svm.quality import lists_quality
 
 __all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows"]
@@ -46,9 +46,7 @@ def ranking_lists(
     a part of the data and may lack some.
     """
     labels = np.asarray(y, dtype=np.float64)
-    wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
-    if wrong.size:
-        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: relevance must be finite and not negative")
+    check_relevance(labels)
     if qid is None:
         queries, codes = np.zeros(1, np.int64), np.zeros(labels.size, np.int64)
     else:
@@ -314,9 +312,7 @@ class SVMRanker(LinearRankingMachine):
         labels = column_or_1d(y, dtype=np.float64)
         if labels.size != scores.size:
             raise ValueError(f"y has {labels.size} entries, but X has {scores.size} rows")
-        wrong = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0)))
-        if wrong.size:
-            raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: relevance must be finite and not negative")
+        check_relevance(labels)
         return lists_quality(get_loss(self.loss), labels, self.gains, scores, qid)
 
     def __sklearn_tags__(self) -> Any:

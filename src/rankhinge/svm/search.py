@@ -45,10 +45,6 @@ def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
 class Search(LinearRankingMachine):
     """The search over the grid, for machines that can make folds."""
 
-    def _check_bound(self) -> None:
-        if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
-            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
-
     def _search(self, X: Any, parts: list[Part], n_folds: int, problems: list[Lists | None]) -> Tuning:
         """What suits each problem best, judged by the folds."""
         if not parts:
