@@ -107,6 +107,16 @@ def test_opening_by_quasi_newton_steps():
     assert closed._span is not None
 
 
+@pytest.mark.parametrize(("n_problems", "opens"), [(1, False), (3, False), (4, True)])
+def test_problems_that_share_passes_open_with_quasi_newton_steps(n_problems, opens):
+    X, labels = random_problem(5, n=40, d=40)
+    columns = np.stack([np.roll(labels, k) for k in range(n_problems)], axis=1)
+    solver = make_solver("bundle", ListsObjective(X, columns), 10.0)
+    solver.step()
+    assert (solver._descent is not None) == opens
+    assert list(solver.run().status) == ["converged"] * n_problems
+
+
 def test_problems_wait_for_each_other_in_the_opening():
     X, labels = random_problem(1, n=80, d=10)
     columns = np.stack([labels, np.roll(labels, 7), np.roll(labels, 31)], axis=1)

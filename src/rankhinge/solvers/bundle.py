@@ -1,6 +1,7 @@
 r"""The bundle solver: cutting planes that get the most out of each pass over the features.
 
-It opens with quasi-Newton steps where there are many samples for each feature, and goes on in rounds.
+It opens with quasi-Newton steps where there are many samples for each feature or many problems share the passes, and
+goes on in rounds.
 
 *The opening.* A long list has so many rankings that J is nearly smooth. Then quasi-Newton steps (`descent`) reach the
 minimum fast, and the planes at the points they visit soon certify it: near the minimum, combinations of subgradients
@@ -44,7 +45,8 @@ _PRUNE_AFTER = 25
 _NOTICEABLE = 0.02
 # The search in the span ends when its own gap is this part of the whole.
 _INNER = 0.1
-# With fewer samples for each feature J is far from smooth.
+# With fewer samples for each feature J is far from smooth, and the opening takes more passes than the rounds. It is
+# worth them where problems share a pass: each counts its samples.
 _SAMPLES_PER_FEATURE = 4
 # More pairs take more memory and, on real sets, no fewer steps.
 _PAIRS = 8
@@ -69,8 +71,8 @@ class Bundle(CuttingPlane):
     n_turns : int, optional
         Inferences in a round, at most.
     opening : bool, optional
-        Whether to open with quasi-Newton steps; by default with four samples or more for each feature. Never with
-        constraints.
+        Whether to open with quasi-Newton steps; by default with four samples or more, counted once for each problem,
+        for each feature. Never with constraints.
     random_state : int, optional
         Seed of the parts.
     **options
@@ -97,7 +99,7 @@ class Bundle(CuttingPlane):
         self.n_parts = int(dear / 3) if n_parts is None else n_parts
         self.n_directions = max(4, int(min(d / 32, 48) / K**0.5)) if n_directions is None else n_directions
         self.n_turns = int(np.clip(d // 40, 6, 30)) if n_turns is None else n_turns
-        opening = objective.n_samples >= _SAMPLES_PER_FEATURE * d if opening is None else opening
+        opening = objective.n_samples * K >= _SAMPLES_PER_FEATURE * d if opening is None else opening
         self._opens = opening and self.constraints is None
         self._descent: Descent | None = None
         self._shrinkage: dict[int, list[float]] = {}
