@@ -12,6 +12,7 @@ from rankhinge.losses import CustomLoss  # noqa: E402
 from rankhinge.torch import DirectLoss, RankHingeLoss, RetrievalLoss, direct_loss, rank_hinge, retrieval_loss  # noqa: E402
 from tests.torch.cases import gradient_of, hinge_and_gradient, random_batch, tensor_step  # noqa: E402
 
+SCORES, RELEVANT = torch.randn(6, generator=torch.Generator().manual_seed(0)), torch.arange(6) % 3 == 0
 INDUCTOR = pytest.param("inductor", marks=pytest.mark.slow)
 
 
@@ -80,6 +81,47 @@ def test_the_second_derivative_is_refused(criterion):
         gradient.square().sum().backward()
 
 
+def test_a_penalty_on_gradients_is_refused():
+    network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    value = rank_hinge(network(torch.randn(20, 3)).squeeze(1), torch.arange(20) < 5)
+    gradients = torch.autograd.grad(value, list(network.parameters()), create_graph=True)
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+        sum(gradient.square().sum() for gradient in gradients).backward()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_transforms_of_functions(reduction):
+    """`torch.func`: gradients, one for each sample of a batch, and Jacobians; second derivatives are refused."""
+    scores, relevant, groups = torch.randn(4, 6), torch.rand(4, 6) < 0.5, torch.arange(6) % 2
+    relevant[:, 0], relevant[:, 1] = True, False
+
+    def value(s, r):
+        return rank_hinge(s, r, groups=groups, reduction=reduction).sum()
+
+    expected = torch.stack([gradient_of(value, s, r)[1] for s, r in zip(scores, relevant)])
+    torch.testing.assert_close(torch.func.grad(value)(scores[0], relevant[0]), expected[0])
+    torch.testing.assert_close(torch.vmap(torch.func.grad(value))(scores, relevant), expected)
+    torch.testing.assert_close(torch.func.jacrev(value)(scores[0], relevant[0]), expected[0])
+    torch.testing.assert_close(
+        torch.vmap(value)(scores, relevant), torch.stack([value(s, r) for s, r in zip(scores, relevant)])
+    )
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+        torch.func.jacrev(torch.func.grad(value))(scores[0], relevant[0])
+
+
+def test_new_tensors_go_where_the_scores_are():
+    with torch.device("meta"):
+        value, gradient = gradient_of(rank_hinge, SCORES, RELEVANT)
+    assert value.device == gradient.device == SCORES.device
+
+
+def test_scores_that_are_a_negated_view():
+    scores = torch.randn(6, dtype=torch.complex64).conj().imag
+    assert scores.is_neg()
+    torch.testing.assert_close(rank_hinge(scores, RELEVANT), rank_hinge(scores.clone(), RELEVANT))
+
+
 def test_backward_through_a_kept_graph():
     scores, relevant = torch.randn(9, requires_grad=True), torch.arange(9) < 3
     value = rank_hinge(scores, relevant)
@@ -136,6 +178,23 @@ def test_compiled_training_step_with_batches_of_any_size():
         torch.testing.assert_close(step(inputs, relevant), criterion(model(inputs).squeeze(1), relevant))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, r, number: rank_hinge(s, r),
+        lambda s, r, number: direct_loss(s, r, number),
+        lambda s, r, number: retrieval_loss(s, r.long()[:, 0], scale=number),
+    ],
+)
+def test_functions_compiled_for_sizes_and_numbers_that_change(function):
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager", dynamic=True)
+    for n, number in ((5, 0.5), (9, 0.25), (12, 0.125)):
+        scores = torch.randn(n, 6, generator=torch.Generator().manual_seed(n))
+        relevant = torch.arange(6 * n).reshape(n, 6) % 5 < 2
+        torch.testing.assert_close(compiled(scores, relevant, number), function(scores, relevant, number))
+
+
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, -0.5])
 def test_pytorch_has_no_objection_to_the_operator(epsilon, reduction):
@@ -145,11 +204,12 @@ def test_pytorch_has_no_objection_to_the_operator(epsilon, reduction):
 
     scores = torch.randn(3, 8, requires_grad=True)
     relevant = torch.rand(3, 8) < 0.5
-    settings = encode("ap", reduction, "auto", "exponential", None, epsilon)
-    torch.library.opcheck(rank_loss_operator, (scores, relevant, None, None, 1, settings))
-    torch.library.opcheck(rank_loss_operator, (scores, relevant, torch.rand(3, 8) < 0.9, None, 0, settings))
+    settings = encode("ap", reduction, "auto", "exponential", None)
+    torch.library.opcheck(rank_loss_operator, (scores, relevant, None, None, 1, settings, epsilon))
+    torch.library.opcheck(rank_loss_operator, (scores, relevant, torch.rand(3, 8) < 0.9, None, 0, settings, epsilon))
     flat = scores.detach().reshape(-1).requires_grad_()
-    torch.library.opcheck(rank_loss_operator, (flat, relevant.reshape(-1), None, torch.arange(24) % 4, 0, settings))
+    groups = torch.arange(24) % 4
+    torch.library.opcheck(rank_loss_operator, (flat, relevant.reshape(-1), None, groups, 0, settings, epsilon))
 
 
 def test_modules_have_no_parameters():
@@ -166,3 +226,23 @@ def test_pytorch_has_no_objection_to_the_operator_for_embeddings(with_gradient):
     embeddings = torch.randn(9, 3, requires_grad=with_gradient)
     settings = encode("ap", "mean", "auto", "exponential", None)
     torch.library.opcheck(_retrieval, (embeddings, torch.arange(9) % 3, 2.0, 4, with_gradient, settings))
+
+
+def test_settings_of_modules_can_be_changed():
+    scores, relevant = torch.tensor([2.0, 1.5, 1.0, 0.5]), torch.tensor([0, 1, 0, 1])
+    criterion = DirectLoss(epsilon=0.5)
+    criterion.epsilon = 4.0
+    for made, changed in zip(
+        gradient_of(DirectLoss(4.0), scores, relevant), gradient_of(criterion, scores, relevant), strict=True
+    ):
+        torch.testing.assert_close(made, changed)
+    with pytest.raises(ValueError, match="epsilon is -1"):
+        criterion.epsilon = -1
+    assert criterion.epsilon == 4.0
+    torch.testing.assert_close(gradient_of(criterion, scores, relevant)[1], changed)
+    hinge = RankHingeLoss()
+    hinge.reduction = "none"
+    assert hinge(torch.randn(3, 6), torch.rand(3, 6) < 0.5).shape == (3,)
+    with pytest.raises(ValueError, match="unknown loss"):
+        hinge.loss = "map"
+    assert hinge.loss == "ap"

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rankhinge.losses import DCG  # noqa: E402
-from rankhinge.torch import RankHingeLoss, rank_hinge, retrieval_loss  # noqa: E402
+from rankhinge.torch import RankHingeLoss, direct_loss, rank_hinge, retrieval_loss  # noqa: E402
 
 SCORES = torch.arange(6.0).reshape(2, 3)
 RELEVANT = torch.tensor([[True, False, False], [False, True, False]])
@@ -42,6 +42,16 @@ RELEVANT = torch.tensor([[True, False, False], [False, True, False]])
         ({"gains": [0.0, 2.0, 1.0]}, "gains must ascend from 0"),
         ({"level_weights": "equal"}, "level_weights is 'equal'"),
         ({"level_weights": [0.0, -1.0]}, "finite numbers ≥ 0"),
+        ({"gains": None}, "gains must be a name or a sequence of numbers, got None"),
+        ({"level_weights": 3}, "level_weights must be a name or a sequence of numbers, got 3"),
+        ({"dim": None}, "dim is None"),
+        ({"loss": "ap|x"}, "unknown loss 'ap|x'"),
+        ({"loss": "#1"}, "unknown loss '#1'"),
+        ({"scores": SCORES.to_sparse()}, "scores must be a dense tensor"),
+        (
+            {"scores": torch.nested.nested_tensor([SCORES[0], SCORES[1, :2]], layout=torch.jagged)},
+            "scores must be a dense tensor: .* groups",
+        ),
     ],
 )
 def test_refused(arguments, complaint):
@@ -57,11 +67,18 @@ def test_groups_that_are_none(groups):
 
 @pytest.mark.parametrize("backend", ["compiled", "torch"])
 @pytest.mark.parametrize(
-    ("value", "problem"),
-    [(torch.nan, "nan: scores must be finite"), (torch.inf, "inf: .* finite"), (1e305, "1e\\+305: .* overflow")],
+    ("dtype", "value", "problem"),
+    [
+        (torch.float64, torch.nan, "nan: scores must be finite"),
+        (torch.float64, torch.inf, "inf: .* finite"),
+        (torch.float64, 1e305, "1e\\+305: .* overflow"),
+        (torch.float32, torch.nan, "nan: .* finite"),
+        (torch.float32, -torch.inf, "-inf: .* finite"),
+        (torch.bfloat16, torch.inf, "inf: .* finite"),
+    ],
 )
-def test_bad_scores_are_named_by_their_place(backend, value, problem):
-    scores = SCORES.double()
+def test_bad_scores_are_named_by_their_place(backend, dtype, value, problem):
+    scores = SCORES.to(dtype)
     scores[1, 2] = value
     with pytest.raises(ValueError, match=r"scores\[1, 2\] is " + problem):
         rank_hinge(scores, RELEVANT, backend=backend)
@@ -73,6 +90,24 @@ def test_bad_scores_are_named_by_their_place(backend, value, problem):
         rank_hinge(scores, RELEVANT, mask=mask, backend=backend)
     with pytest.raises(ValueError, match=r"scores\[5\] is " + problem):
         rank_hinge(scores.ravel(), RELEVANT.ravel(), groups=torch.tensor([3, 1, 0, 3, 1, 0]), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+def test_scores_that_are_too_large_for_epsilon(backend):
+    scores = torch.tensor([0.0, 1e10, 5.0], dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"scores\[1\] is 10000000000.0: its differences .* overflow"):
+        direct_loss(scores, torch.tensor([0, 1, 0]), 1e-300, backend=backend)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, torch.inf, "a", None])
+def test_epsilon_that_is_none(epsilon):
+    with pytest.raises(ValueError, match=f"epsilon is {epsilon!r}"):
+        direct_loss(SCORES, RELEVANT, epsilon)
+
+
+def test_more_grades_than_can_be_ranked():
+    with pytest.raises(ValueError, match="a list has 1500 different grades"):
+        rank_hinge(torch.randn(1501), torch.linspace(0, 4, 1501), loss="ndcg")
 
 
 @pytest.mark.parametrize(
@@ -123,6 +158,13 @@ def test_modules_complain_when_they_are_made():
         (torch.randn(4, 2), torch.arange(4), {"scale": 0.0}, "scale is 0.0"),
         (torch.randn(4, 2), torch.arange(4), {"reduction": "none"}, "reduction is 'none'"),
         (torch.randn(4, 2), torch.arange(4), {"chunk_size": 0}, "chunk_size is 0"),
+        (torch.randn(4, 2), torch.arange(4), {"chunk_size": 2.5}, "chunk_size is 2.5"),
+        (torch.randn(4, 2), torch.arange(4), {"scale": "2"}, "scale is '2'"),
+        (torch.randn(4, 2), torch.arange(4), {"scale": torch.tensor(-2.0)}, "scale is -2.0"),
+        (torch.randn(4, 2), torch.arange(4), {"scale": torch.ones(4)}, "single floating-point number"),
+        (torch.randn(4, 2), [0, 0, 1, 1], {}, "labels must be a dense tensor, got list"),
+        (torch.randn(4, 2).numpy(), torch.arange(4), {}, "embeddings must be a dense tensor, got ndarray"),
+        (torch.tensor([[1.0, 0], [0, 1], [-1e30, 1]]), torch.arange(3), {}, r"embeddings\[2, 0\] is -1.* overflow"),
         (torch.tensor([[1.0, 2.0], [torch.nan, 0.0]]), torch.arange(2), {}, r"embeddings\[1, 0\] is nan"),
     ],
 )

@@ -101,3 +101,44 @@ def test_weights_for_labels_that_are_all_0_or_1():
     torch.testing.assert_close(rank_hinge(scores, relevant, level_weights=[2.0, 1.0]), expected)
     torch.testing.assert_close(rank_hinge(scores, relevant, level_weights="uniform"), expected)
     assert rank_hinge(scores, relevant, level_weights=[0.0, 1.0]) == 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_lists_that_reach_weightless_levels_only_do_not_count(backend):
+    scores, labels, codes = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 2]), np.array([0, 0, 1, 1])
+    expected, u = objective_of_ranker(scores, labels, codes, "ap", "exponential", [0.0, 1.0])
+    value, gradient = hinge_and_gradient(
+        torch.tensor(scores),
+        torch.tensor(labels),
+        groups=torch.tensor(codes),
+        level_weights=[0.0, 1.0],
+        backend=backend,
+    )
+    assert value.item() == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gradient.numpy(), u, atol=1e-14)
+
+
+@pytest.mark.parametrize("level_weights", [None, "uniform"])
+def test_lists_with_grades_of_their_own(level_weights):
+    """As many levels as the longest list has grades, whatever the others have; the same value as one by one."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(7, 9, dtype=torch.float64, generator=generator)
+    relevance = torch.randint(0, 500, (7, 9), generator=generator).double()
+    relevance[0, 0], relevance[1] = 0, 3
+    if level_weights is None:
+        relevance /= 100
+    mask = torch.rand(7, 9, generator=generator) < 0.8
+    mask[2] = False
+    options = {"loss": "ndcg", "level_weights": level_weights}
+    together = rank_hinge(scores, relevance, mask=mask, reduction="none", **options)
+    for value, s, r, m in zip(together, scores, relevance, mask):
+        alone = rank_hinge(s[m], r[m], **options).item() if m.any() else 0.0
+        assert value.item() == pytest.approx(alone, rel=1e-12)
+
+
+def test_a_long_list_does_not_slow_down_short_ones():
+    from rankhinge.torch.tensor_losses import TensorLoss
+
+    loss = get_loss("ndcg")
+    loss.table(5000)
+    assert TensorLoss(loss, 20, torch.device("cpu"), torch.float64).ideal.numel() == 21

@@ -127,3 +127,22 @@ def test_descent_separates_classes():
         value.backward()
         optimizer.step()
     assert value < 0.01 * first
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_a_scale_that_is_learnt(similarity):
+    embeddings, labels = batch(2, n=12)
+    scale = torch.nn.Parameter(torch.tensor(3.0, dtype=torch.float64))
+    assert torch.autograd.gradcheck(
+        lambda e, c: retrieval_loss(e, labels, similarity=similarity, scale=c),
+        (embeddings.double().requires_grad_(), scale),
+        eps=1e-7,
+        atol=1e-5,
+    )
+    criterion = RetrievalLoss(similarity=similarity, scale=scale)
+    assert dict(criterion.named_parameters()).keys() == {"scale"}
+    value = criterion(embeddings, labels)
+    expected = retrieval_loss(embeddings, labels, similarity=similarity, scale=3.0)
+    torch.testing.assert_close(value, expected)
+    value.backward()
+    assert scale.grad != 0

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rankhinge.objective.lists import Level, Lists, graded_lists, one_list
+from rankhinge.objective.lists import MOST_LEVELS, Level, Lists, graded_lists, one_list
 from rankhinge.objective.ranking import Evaluation, RankingObjective, Scores
 
-__all__ = ["Evaluation", "Level", "Lists", "RankingObjective", "Scores", "graded_lists", "one_list"]
+__all__ = [
+    "MOST_LEVELS",
+    "Evaluation",
+    "Level",
+    "Lists",
+    "RankingObjective",
+    "Scores",
+    "graded_lists",
+    "one_list",
+]

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from rankhinge._jit import kernel
 from rankhinge.losses import RankingLoss
 
-__all__ = ["Level", "Lists", "graded_lists", "one_list"]
+__all__ = ["MOST_LEVELS", "Level", "Lists", "graded_lists", "one_list"]
 
+# Each level is inferred on its own: time and memory grow with their number.
+MOST_LEVELS = 1000
 
 # From so many samples on it pays to let go of the GIL, so that problems in lockstep do not wait for each other; below,
 # to get it back takes longer than the work.

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from rankhinge._validation import encode_queries
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import Lists, RankingObjective, graded_lists
+from rankhinge.objective import MOST_LEVELS, Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import all_or_nothing
@@ -22,9 +22,6 @@ from rankhinge.svm.gains import check_relevance, gains_of
 from rankhinge.svm.quality import lists_quality
 
 __all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows"]
-
-# Each level is inferred on its own: time and memory grow with their number.
-_MOST_LEVELS = 1000
 
 
 class NoUsableList(ValueError):
@@ -57,10 +54,10 @@ def ranking_lists(
     if wrong.size:
         raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: its gain is not finite")
     levels = np.unique(np.append(graded, 0.0)) if levels is None else levels
-    if levels.size > _MOST_LEVELS:
+    if levels.size > MOST_LEVELS:
         raise ValueError(
             f"y has {levels.size} different grades, each of which is a ranking problem of its own: round it to at most "
-            f"{_MOST_LEVELS}"
+            f"{MOST_LEVELS}"
         )
     lists = graded_lists(
         np.searchsorted(levels, graded),

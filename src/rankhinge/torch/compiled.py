@@ -48,14 +48,16 @@ def infer_direct(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: Rankin
     # In float64: divided by a small ε, scores in float32 would overflow.
     wide = s.astype(np.float64)
     losses, by_scores, usable = np.zeros(bounds.size - 1), np.zeros(s.size), np.zeros(bounds.size - 1, np.bool_)
-    place = first_bad(wide)
+    # argmax F(s) + εΔ = argmax F(s / ε) + Δ
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = wide / epsilon if epsilon > 0 else wide
+    place = max(first_bad(wide), first_bad(scaled))
     if place >= 0:
         raise BadScore(place)
     compiled = compile_loss(loss, int(np.diff(bounds).max(initial=0)))
     kernels.rank_by_scores(wide, r, bounds, *compiled, losses, by_scores, usable)
     if epsilon > 0:
-        # argmax F(s) + εΔ = argmax F(s / ε) + Δ
-        u = most_violating_rankings(wide / epsilon, r, bounds, loss).coefficients
+        u = most_violating_rankings(scaled, r, bounds, loss).coefficients
     else:
         u = np.zeros_like(wide)
         for q in np.flatnonzero(usable):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 from torch import Tensor
 
@@ -79,15 +80,16 @@ def direct_loss(
     (0.5, [0.0, -0.125, 0.125, 0.0])
     """
     dim = check_shapes(scores, relevance, mask, groups, dim)
-    settings = encode(loss, reduction, backend, gains, level_weights, _signed(epsilon, update))
-    return rank_loss(scores, relevance, mask, groups, dim, settings)
+    settings = encode(loss, reduction, backend, gains, level_weights)
+    return rank_loss(scores, relevance, mask, groups, dim, settings, _signed(epsilon, update))
 
 
 def _signed(epsilon: float, update: str) -> float:
     if update not in _SIGNS:
         raise ValueError(f"update is {update!r}: choose one of {list(_SIGNS)}")
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise ValueError(f"epsilon is {epsilon}: it must be positive and finite")
+    # Written as a comparison, which `torch.compile` can trace for an ε that changes.
+    if not (isinstance(epsilon, Real) and 0 < epsilon < math.inf):
+        raise ValueError(f"epsilon is {epsilon!r}: it must be a positive and finite number")
     return _SIGNS[update] * epsilon
 
 
@@ -97,7 +99,7 @@ class DirectLoss(ListLoss):
     Parameters
     ----------
     epsilon, update, loss, dim, reduction, gains, level_weights, backend
-        As for `direct_loss`.
+        As for `direct_loss`. To lower ε as training goes on, set the attribute.
 
     Examples
     --------
@@ -108,6 +110,8 @@ class DirectLoss(ListLoss):
     >>> scores.grad
     tensor([-2.,  2.,  0.])
     """
+
+    _chosen = ListLoss._chosen | {"epsilon", "update"}
 
     def __init__(
         self,
@@ -121,9 +125,14 @@ class DirectLoss(ListLoss):
         level_weights: str | Sequence[float] | None = None,
         backend: str = "auto",
     ) -> None:
-        super().__init__(loss, dim, reduction, gains, level_weights, backend, _signed(epsilon, update))
+        super().__init__(loss, dim, reduction, gains, level_weights, backend)
         self.epsilon = epsilon
         self.update = update
+        self._encode()
+
+    def _encode(self) -> None:
+        self._signed_epsilon = _signed(self.epsilon, self.update)
+        super()._encode()
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""

@@ -99,7 +99,7 @@ def rank_hinge(
     """
     dim = check_shapes(scores, relevance, mask, groups, dim)
     settings = encode(loss, reduction, backend, gains, level_weights)
-    return rank_loss(scores, relevance, mask, groups, dim, settings)
+    return rank_loss(scores, relevance, mask, groups, dim, settings, 0.0)
 
 
 class RankHingeLoss(ListLoss):
@@ -132,6 +132,7 @@ class RankHingeLoss(ListLoss):
         backend: str = "auto",
     ) -> None:
         super().__init__(loss, dim, reduction, gains, level_weights, backend)
+        self._encode()
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
+from rankhinge.objective import MOST_LEVELS
 from rankhinge.torch.lists import Lists, count_within, working_dtype
 from rankhinge.torch.settings import Settings
 
@@ -39,15 +40,16 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
     labels = labels.to(working_dtype(labels.device))
     _refuse(~(torch.isfinite(labels) & (labels >= 0)), labels, lists, "relevance must be finite and not negative")
     if settings.level_weights is not None:
-        levels = list(_given(labels, lists, settings.level_weights))
+        worth, ideal = _cumulated(labels, lists, settings.level_weights), None
     elif loss.family == "discount":
-        levels = list(_by_gains(labels, lists, loss, settings.gains))
+        worth, ideal = _gains_of(labels, lists, settings.gains), _ideals(loss, lists).to(labels)
     else:
         reason = (
             f"the loss {loss.name!r} knows relevant (1) and not relevant (0) only: "
             "binarise it, or choose level_weights='uniform' or a number for each label from 1"
         )
         _refuse(~is_binary, labels, lists, reason)
+    levels = list(_thresholds(worth, lists, ideal))
     total = torch.stack([weight for _, weight in levels]).sum(dim=0) if levels else 0.0
     return [Level(relevant, torch.where(weight > 0, weight / total, 0.0)) for relevant, weight in levels]
 
@@ -58,18 +60,44 @@ def _refuse(wrong: Tensor, labels: Tensor, lists: Lists, reason: str) -> None:
         raise ValueError(f"relevance{lists.place(k)} is {labels[k].item():g}: {reason}")
 
 
-def _by_gains(
-    labels: Tensor, lists: Lists, loss: RankingLoss, gains: str | tuple[float, ...]
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """``ω_ℓ ∝ (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ``, which makes the weighted sum of the levels' losses the graded loss."""
-    graded = _gains_of(labels, lists, gains)
-    table = torch.as_tensor(loss.table(int(lists.sizes.max()) + 1)[1:]).to(labels)
-    ideal = torch.cat([table.new_zeros(1), table.cumsum(0)])
-    below = 0.0
-    for gain in torch.unique(graded[graded > 0]).tolist():
-        relevant = graded >= gain
-        yield relevant, (gain - below) * ideal[count_within(relevant, lists.offsets)]
-        below = gain
+def _thresholds(worth: Tensor, lists: Lists, ideal: Tensor | None) -> Iterator[tuple[Tensor, Tensor]]:
+    """Level ℓ of a list, ``worth ≥ v_ℓ`` for the ℓ-th of the values > 0 that occur in it, weighs ``v_ℓ - v_{ℓ-1}``.
+
+    By gains γ with ideals, ``ω_ℓ ∝ (v_ℓ - v_{ℓ-1}) · IDCG_ℓ`` makes the weighted sum of the levels' losses the graded
+    loss. Each list has its own levels, so that their number is that of the longest list's grades, not the batch's.
+    """
+    list_of = torch.repeat_interleave(
+        torch.arange(lists.n_lists, device=worth.device), lists.sizes, output_size=worth.shape[0]
+    )
+    order = torch.argsort(worth)
+    order = order[torch.argsort(list_of[order], stable=True)]
+    value, q = worth[order], list_of[order]
+    below = torch.cat([value.new_zeros(1), value[:-1]])
+    below[lists.offsets[:-1][lists.sizes > 0]] = 0.0
+    rises = value > below
+    running = rises.cumsum(0)
+    number = running - (running - rises.long())[lists.offsets[:-1].clamp(max=running.shape[0] - 1)][q]
+    level_of = torch.empty_like(number)
+    level_of[order] = number
+    n_levels = int(number.max())
+    if n_levels > MOST_LEVELS:
+        raise ValueError(
+            f"a list has {n_levels} different grades, each of which is a ranking problem of its own: round relevance "
+            f"to at most {MOST_LEVELS}"
+        )
+    for level in range(1, n_levels + 1):
+        relevant, here = level_of >= level, rises & (number == level)
+        weight = worth.new_zeros(lists.n_lists)
+        weight[q[here]] = (value - below)[here]
+        yield relevant, weight if ideal is None else weight * ideal[count_within(relevant, lists.offsets)]
+
+
+def _ideals(loss: RankingLoss, lists: Lists) -> Tensor:
+    """``IDCG`` of 0, 1, … relevant samples."""
+    # The table may be longer, because of some list before.
+    longest = int(lists.sizes.max())
+    table = torch.as_tensor(loss.table(longest + 1)[1 : longest + 1])
+    return torch.cat([table.new_zeros(1), table.cumsum(0)])
 
 
 def _gains_of(labels: Tensor, lists: Lists, gains: str | tuple[float, ...]) -> Tensor:
@@ -82,12 +110,10 @@ def _gains_of(labels: Tensor, lists: Lists, gains: str | tuple[float, ...]) -> T
     return labels.new_tensor(gains)[labels.long()]
 
 
-def _given(labels: Tensor, lists: Lists, weights: str | tuple[float, ...]) -> Iterator[tuple[Tensor, Tensor]]:
-    """The given weights, shared among the levels that a list reaches."""
+def _cumulated(labels: Tensor, lists: Lists, weights: str | tuple[float, ...]) -> Tensor:
+    """What the levels up to each label weigh together."""
     _refuse(labels != labels.floor(), labels, lists, "with level_weights, labels must be whole numbers")
-    n_levels = int(labels.max()) if isinstance(weights, str) else len(weights)
-    _refuse(labels > n_levels, labels, lists, f"level_weights has entries for the labels 1 to {n_levels}")
-    for level in range(1, n_levels + 1):
-        relevant = labels >= level
-        weight = 1.0 if isinstance(weights, str) else weights[level - 1]
-        yield relevant, weight * (count_within(relevant, lists.offsets) > 0).to(labels.dtype)
+    if isinstance(weights, str):
+        return labels
+    _refuse(labels > len(weights), labels, lists, f"level_weights has entries for the labels 1 to {len(weights)}")
+    return labels.new_tensor((0.0, *weights)).cumsum(0)[labels.long()]

@@ -19,14 +19,19 @@ def check_shapes(scores: Any, relevance: Any, mask: Any, groups: Any, dim: int) 
         optional = name in ("mask", "groups")
         if not isinstance(tensor, Tensor) and not (optional and tensor is None):
             raise ValueError(f"{name} must be a tensor, got {type(tensor).__name__}")
+        if isinstance(tensor, Tensor) and (tensor.is_nested or tensor.layout != torch.strided):
+            raise ValueError(
+                f"{name} must be a dense tensor: give lists of different lengths one after the other, with groups, or "
+                "padded, with mask"
+            )
         if isinstance(tensor, Tensor) and tensor.device != scores.device:
             raise ValueError(f"{name} is on {tensor.device}, scores are on {scores.device}")
     if not scores.is_floating_point():
         raise ValueError(f"scores must be of a floating-point dtype, got {scores.dtype}")
     if scores.ndim == 0 or scores.numel() == 0:
         raise ValueError(f"scores are empty or a single number: their shape is {tuple(scores.shape)}")
-    if not -scores.ndim <= dim < scores.ndim:
-        raise ValueError(f"dim is {dim}, but scores have {scores.ndim} dimensions")
+    if not (isinstance(dim, int) and -scores.ndim <= dim < scores.ndim):
+        raise ValueError(f"dim is {dim!r}, but scores have {scores.ndim} dimensions")
     if relevance.shape != scores.shape:
         raise ValueError(f"relevance has shape {tuple(relevance.shape)}, scores {tuple(scores.shape)}")
     if relevance.is_complex():

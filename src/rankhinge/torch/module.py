@@ -1,4 +1,4 @@
-"""What the losses of lists share as modules."""
+"""What the losses share as modules."""
 
 from __future__ import annotations
 
@@ -13,14 +13,51 @@ from rankhinge.torch.lists import check_shapes
 from rankhinge.torch.operators import rank_loss
 from rankhinge.torch.settings import encode, loss_of, settings_of
 
-__all__ = ["ListLoss"]
+__all__ = ["ListLoss", "LossModule"]
 
 
-class ListLoss(torch.nn.Module):
-    """A loss of lists as a module; parameters as for `rank_hinge`.
+class LossModule(torch.nn.Module):
+    """A loss whose settings make one string: it is made when the module is, and anew when one of them is set.
 
-    `signed_epsilon` is ε with the sign of the update, for direct loss minimisation; 0: the structured hinge.
+    Not at every call: `torch.compile` takes the string for a constant.
     """
+
+    _settings: str
+    _chosen = frozenset({"loss", "reduction", "backend"})
+
+    def _encode(self) -> None:
+        """Check the settings and make `_settings` of them."""
+        raise NotImplementedError
+
+    def _keep(self, settings: str) -> None:
+        loss_of(settings_of(settings))
+        self._settings = settings
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._chosen or "_settings" not in self.__dict__:
+            super().__setattr__(name, value)
+            return
+        before = getattr(self, name)
+        super().__setattr__(name, value)
+        try:
+            self._encode()
+        except ValueError:
+            super().__setattr__(name, before)
+            self._encode()
+            raise
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # A copy has a loss object of its own.
+        self._encode()
+
+
+class ListLoss(LossModule):
+    """A loss of lists as a module; parameters as for `rank_hinge`."""
+
+    _chosen = LossModule._chosen | {"gains", "level_weights"}
+    # ε with the sign of the update, for direct loss minimisation; 0: the structured hinge.
+    _signed_epsilon = 0.0
 
     def __init__(
         self,
@@ -30,7 +67,6 @@ class ListLoss(torch.nn.Module):
         gains: str | Sequence[float],
         level_weights: str | Sequence[float] | None,
         backend: str,
-        signed_epsilon: float = 0.0,
     ) -> None:
         super().__init__()
         self.loss = loss
@@ -39,23 +75,13 @@ class ListLoss(torch.nn.Module):
         self.gains = gains
         self.level_weights = level_weights
         self.backend = backend
-        self._signed_epsilon = signed_epsilon
-        self._encode()
 
     def _encode(self) -> None:
-        self._settings = encode(
-            self.loss, self.reduction, self.backend, self.gains, self.level_weights, self._signed_epsilon
-        )
-        loss_of(settings_of(self._settings))
+        self._keep(encode(self.loss, self.reduction, self.backend, self.gains, self.level_weights))
 
     def forward(
         self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None, groups: Tensor | None = None
     ) -> Tensor:
         """The loss; see `rank_hinge` and `direct_loss`."""
         dim = check_shapes(scores, relevance, mask, groups, self.dim)
-        return rank_loss(scores, relevance, mask, groups, dim, self._settings)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        # A copy has a loss object of its own.
-        self._encode()
+        return rank_loss(scores, relevance, mask, groups, dim, self._settings, self._signed_epsilon)

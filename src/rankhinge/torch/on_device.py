@@ -18,9 +18,9 @@ from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import count_within, working_dtype
 from rankhinge.torch.tensor_losses import TensorLoss
 
-__all__ = ["BadScore", "Found", "SortedLists", "infer", "loss_of_counts", "tie_means"]
+__all__ = ["BadScore", "Found", "SortedLists", "infer", "loss_of_counts", "tie_means", "unusable"]
 
-LARGEST_SCORE = 1e300
+_LARGEST_SCORE = 1e300
 
 
 class BadScore(ValueError):
@@ -29,6 +29,12 @@ class BadScore(ValueError):
     def __init__(self, place: int) -> None:
         super().__init__(f"scores[{place}] is not usable")
         self.place = place
+
+
+def unusable(scores: Tensor) -> Tensor:
+    """Which scores no ranking can use: those that are not finite, or whose differences may overflow."""
+    # The limit in the scores' own dtype: in float32 it would be inf itself.
+    return ~(scores.abs() <= min(_LARGEST_SCORE, torch.finfo(scores.dtype).max))
 
 
 class Found(NamedTuple):
@@ -64,7 +70,7 @@ class SortedLists:
         self.first = offsets[:-1]
         self.n_positives = count_within(relevant, offsets)
         self.n_negatives = sizes - self.n_positives
-        bad = ~(work.abs() <= LARGEST_SCORE)
+        bad = unusable(work)
         powers = [1 << k for k in reversed(range(n.bit_length()))]
         counts = [((self.n_negatives + s) // (2 * s)).sum() for s in powers]
         place = bad.to(torch.uint8).argmax()

@@ -1,11 +1,12 @@
 """The operators that PyTorch sees: opaque to `torch.compile`, differentiable once.
 
-``rankhinge::rank_loss`` returns the value and, because inference finds both at once, the gradient with respect to the
-scores; ``rankhinge::retrieval_loss`` does so for embeddings. The backward pass only multiplies, in an operator of its
-own (``rankhinge::pull_back``), so that a second derivative is refused and not silently 0.
+``rankhinge::rank_loss`` returns the value and, because inference finds both at once, the gradient u with respect to the
+scores; ``rankhinge::retrieval_loss`` does so for embeddings. The backward pass only multiplies, if need be in an
+operator of its own (``rankhinge::once``), so that a second derivative is refused and not silently 0.
 
 To call an operator from Python costs more than inference on a few hundred scores. Where nobody looks at the graph,
-`rank_loss` takes the shorter way of an ``autograd.Function`` with the same forward and backward pass.
+`rank_loss` takes the shorter way of an ``autograd.Function`` with the same forward and backward pass; the transforms of
+`torch.func` want one in a style of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rankhinge.torch.lists import Lists, make_lists
 from rankhinge.torch.on_device import BadScore, Found
 from rankhinge.torch.settings import Settings, loss_of, settings_of
 
-__all__ = ["differentiate", "evaluate", "rank_loss", "rank_loss_operator", "value_dtype"]
+__all__ = ["evaluate", "once", "rank_loss", "rank_loss_operator", "value_dtype"]
 
 
 def value_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -31,27 +32,45 @@ def value_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def rank_loss(
-    scores: Tensor, relevance: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int, settings: str
+    scores: Tensor,
+    relevance: Tensor,
+    mask: Tensor | None,
+    groups: Tensor | None,
+    dim: int,
+    settings: str,
+    epsilon: float,
 ) -> Tensor:
-    """The reduced value of tensors that `check_shapes` has let in."""
+    """The reduced value of tensors that `check_shapes` has let in.
+
+    `epsilon` is 0 for the structured hinge, else, for direct loss minimisation, ε with the sign of the update.
+    """
+    inputs = (scores, relevance, mask, groups, dim, settings, epsilon)
     # Subclasses of Tensor (fake ones, for instance) and compilers want an operator.
     is_plain = type(scores) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
-    if is_plain:
-        return _Eager.apply(scores, relevance, mask, groups, dim, settings)
-    return rank_loss_operator(scores, relevance, mask, groups, dim, settings)[0]
+    if not is_plain:
+        return rank_loss_operator(*inputs)[0]
+    if torch._C._are_functorch_transforms_active():
+        return _Transformed.apply(*inputs)[0]
+    return _Eager.apply(*inputs)
 
 
 def _compute(
-    scores: Tensor, relevance: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int, settings: str
+    scores: Tensor,
+    relevance: Tensor,
+    mask: Tensor | None,
+    groups: Tensor | None,
+    dim: int,
+    settings: str,
+    epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The reduced value, its gradient, and, where the backward pass needs it, the list of each sample."""
     chosen = settings_of(settings)
-    if scores.ndim == 1 and mask is None and groups is None:
+    if scores.ndim == 1 and mask is None and groups is None and epsilon == 0:
         found = _of_one_list(scores, relevance, chosen)
         if found is not None:
             return found
     lists = make_lists(scores, mask, groups, dim)
-    values, u, usable = evaluate(scores, relevance, lists, chosen)
+    values, u, usable = evaluate(scores, relevance, lists, chosen, epsilon)
     dtype = value_dtype(scores.dtype)
     if chosen.reduction == "none":
         list_of = scores.new_empty(0, dtype=torch.int64) if lists.list_of is None else lists.list_of
@@ -69,21 +88,23 @@ def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple
     The tensors that many lists need take longer than inference on a few thousand scores.
     """
     is_on_cpu = scores.device.type == relevance.device.type == "cpu" and settings.backend != "torch"
-    if not is_on_cpu or settings.level_weights is not None or settings.epsilon != 0:
+    if not is_on_cpu or settings.level_weights is not None:
         return None
     relevant = relevance if relevance.dtype == torch.bool else relevance != 0
     if relevant is not relevance and not torch.equal(relevant.to(relevance.dtype), relevance):
         return None
     dtype = value_dtype(scores.dtype)
     try:
-        value, u = compiled.infer_one(scores.detach().to(dtype), relevant, loss_of(settings))
+        value, u = compiled.infer_one(scores.detach().to(dtype).resolve_neg(), relevant, loss_of(settings))
     except ValueError:
         # One class only, or a bad score: the general way knows what to do, or to say.
         return None
-    return torch.tensor(value, dtype=dtype), u, torch.empty(0, dtype=torch.int64)
+    # The CPU may not be where new tensors go by default.
+    device = scores.device
+    return torch.tensor(value, dtype=dtype, device=device), u, torch.empty(0, dtype=torch.int64, device=device)
 
 
-def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings) -> Found:
+def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings, epsilon: float = 0.0) -> Found:
     """Values, coefficients (gathered) and usability of lists; graded relevance level by level."""
     loss = loss_of(settings)
     levels = make_levels(relevance, lists, loss, settings)
@@ -91,7 +112,7 @@ def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings
     total: Found | None = None
     try:
         for relevant, weights in levels:
-            found = infer(flat, relevant, lists.offsets, loss, settings)
+            found = infer(flat, relevant, lists.offsets, loss, settings.backend, epsilon)
             if weights is not None:
                 share = torch.repeat_interleave(weights, lists.sizes, output_size=flat.shape[0])
                 found = Found(found.values * weights, found.coefficients * share.to(flat.dtype), found.usable)
@@ -100,7 +121,7 @@ def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings
         raise ValueError(_describe(flat, error.place, lists)) from None
     except ValueError as error:
         # The kernels name a place in the gathered scores.
-        bad = ~(flat.abs() <= on_device.LARGEST_SCORE)
+        bad = on_device.unusable(flat)
         if not bool(bad.any()):
             raise
         raise ValueError(_describe(flat, int(bad.to(torch.uint8).argmax()), lists)) from error
@@ -110,15 +131,15 @@ def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings
     return total
 
 
-def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss, settings: Settings) -> Found:
+def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss, backend: str, epsilon: float) -> Found:
     """Inference on gathered lists of binary relevance: compiled on the CPU, by PyTorch's operators elsewhere."""
-    is_compiled = settings.backend == "compiled" or (settings.backend == "auto" and scores.device.type == "cpu")
+    is_compiled = backend == "compiled" or (backend == "auto" and scores.device.type == "cpu")
     if is_compiled and scores.device.type != "cpu":
         raise ValueError(f"backend='compiled' serves tensors on the CPU only, the scores are on {scores.device}")
-    if settings.epsilon == 0:
+    if epsilon == 0:
         return (compiled if is_compiled else on_device).infer(scores, relevant, offsets, loss)
     module = compiled if is_compiled else direct_on_device
-    return module.infer_direct(scores, relevant, offsets, loss, settings.epsilon)
+    return module.infer_direct(scores, relevant, offsets, loss, epsilon)
 
 
 def _add(first: Found, second: Found) -> Found:
@@ -131,18 +152,25 @@ def _describe(flat: Tensor, k: int, lists: Lists) -> str:
     return f"scores{lists.place(k)} is {value}: {problem}"
 
 
+_N_INPUTS = 7
 rank_loss_operator = torch.library.custom_op(
     "rankhinge::rank_loss",
     _compute,
     mutates_args=(),
-    schema="(Tensor scores, Tensor relevance, Tensor? mask, Tensor? groups, int dim, str settings)"
+    schema="(Tensor scores, Tensor relevance, Tensor? mask, Tensor? groups, int dim, str settings, float epsilon)"
     " -> (Tensor, Tensor, Tensor)",
 )
 
 
 @rank_loss_operator.register_fake
 def _(
-    scores: Tensor, relevance: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int, settings: str
+    scores: Tensor,
+    relevance: Tensor,
+    mask: Tensor | None,
+    groups: Tensor | None,
+    dim: int,
+    settings: str,
+    epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     dtype = value_dtype(scores.dtype)
     u = torch.empty(scores.shape, dtype=dtype, device=scores.device)
@@ -165,10 +193,45 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
 
 
 def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
+    if gradient is None:
+        return (None,) * _N_INPUTS
     u, list_of = ctx.saved_tensors
-    return differentiate(gradient, u, list_of, ctx.dim, ctx.dtype), None, None, None, None, None
+    return once(_spread(gradient, list_of, ctx.dim), u).to(ctx.dtype), *(None,) * (_N_INPUTS - 1)
 
 
+def _spread(gradient: Tensor, list_of: Tensor, dim: int) -> Tensor:
+    """The gradient of the value (dim < 0: one number) or of each list's value, for each sample."""
+    if list_of.numel():
+        return gradient[list_of]
+    return gradient.unsqueeze(dim) if dim >= 0 else gradient
+
+
+def once(gradient: Tensor, slopes: Tensor) -> Tensor:
+    """Their product, a backward pass, which refuses to be differentiated."""
+    if not torch.is_grad_enabled():
+        return gradient * slopes
+    # The slopes depend on the inputs of the forward pass, though nobody records how.
+    return _once_operator(gradient, slopes.detach().requires_grad_())
+
+
+_once_operator = torch.library.custom_op(
+    "rankhinge::once", torch.mul, mutates_args=(), schema="(Tensor gradient, Tensor slopes) -> Tensor"
+)
+
+
+@_once_operator.register_fake
+def _(gradient: Tensor, slopes: Tensor) -> Tensor:
+    return torch.empty_like(slopes)
+
+
+def _refuse(*_: Any) -> None:
+    raise RuntimeError(
+        "rankhinge's losses cannot be differentiated twice: they are piecewise linear in the scores, "
+        "their second derivative is 0 wherever there is one"
+    )
+
+
+_once_operator.register_autograd(_refuse)
 rank_loss_operator.register_autograd(_backward, setup_context=_keep)
 
 
@@ -185,47 +248,25 @@ class _Eager(torch.autograd.Function):
     backward = staticmethod(_backward)
 
 
-def differentiate(
-    gradient: Tensor | None, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype
-) -> Tensor | None:
-    """The backward pass; an operator only where its own derivative may be asked for, or a compiler looks at it."""
-    if gradient is None:
-        return None
-    if torch.is_grad_enabled():
-        # The coefficients depend on the scores, though the eager way does not record it: a second derivative must fail.
-        return _pull_back_operator(gradient, coefficients.detach().requires_grad_(), list_of, dim, dtype)
-    if torch.compiler.is_compiling():
-        return _pull_back_operator(gradient, coefficients, list_of, dim, dtype)
-    return _pull_back(gradient, coefficients, list_of, dim, dtype)
+class _Transformed(torch.autograd.Function):
+    """The same in the newer style, with a rule for `torch.vmap`: one after the other."""
 
+    forward = staticmethod(_compute)
+    setup_context = staticmethod(_keep)
 
-def _pull_back(gradient: Tensor, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    """The coefficients times the gradient of the value (dim < 0: one number) or of each list's value."""
-    if list_of.numel():
-        gradient = gradient[list_of]
-    elif dim >= 0:
-        gradient = gradient.unsqueeze(dim)
-    return (gradient * coefficients).to(dtype)
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None, of_u: Tensor | None, _: Any) -> tuple[Any, ...]:
+        # Operators do not take part in transforms. But u is an output, so its derivative is asked for here.
+        if of_u is not None:
+            _refuse()
+        u, list_of = ctx.saved_tensors
+        found = None if gradient is None else (_spread(gradient, list_of, ctx.dim) * u).to(ctx.dtype)
+        return found, *(None,) * (_N_INPUTS - 1)
 
-
-_pull_back_operator = torch.library.custom_op(
-    "rankhinge::pull_back",
-    _pull_back,
-    mutates_args=(),
-    schema="(Tensor gradient, Tensor coefficients, Tensor list_of, int dim, ScalarType dtype) -> Tensor",
-)
-
-
-@_pull_back_operator.register_fake
-def _(gradient: Tensor, coefficients: Tensor, list_of: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    return torch.empty(coefficients.shape, dtype=dtype, device=coefficients.device)
-
-
-def _refuse(ctx: Any, gradient: Tensor) -> None:
-    raise RuntimeError(
-        "rankhinge's losses cannot be differentiated twice: they are piecewise linear in the scores, "
-        "their second derivative is 0 wherever there is one"
-    )
-
-
-_pull_back_operator.register_autograd(_refuse)
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        found = [
+            _Transformed.apply(*(x if d is None else x.select(d, b) for x, d in zip(inputs, in_dims, strict=True)))
+            for b in range(info.batch_size)
+        ]
+        return tuple(torch.stack(parts) for parts in zip(*found, strict=True)), (0, 0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import Lists
-from rankhinge.torch.operators import differentiate, evaluate, value_dtype
-from rankhinge.torch.settings import Settings, encode, loss_of, settings_of
+from rankhinge.torch.module import LossModule
+from rankhinge.torch.operators import evaluate, once, value_dtype
+from rankhinge.torch.settings import Settings, encode, settings_of
 
 __all__ = ["RetrievalLoss", "retrieval_loss"]
 
@@ -26,7 +28,7 @@ def retrieval_loss(
     *,
     loss: str | RankingLoss = "ap",
     similarity: str = "cosine",
-    scale: float = 1.0,
+    scale: float | Tensor = 1.0,
     reduction: str = "mean",
     chunk_size: int | None = None,
     backend: str = "auto",
@@ -47,9 +49,10 @@ def retrieval_loss(
         As for `rank_hinge`.
     similarity : {"cosine", "dot"}, default "cosine"
         ``"cosine"`` normalises the embeddings first.
-    scale : float, default 1.0
+    scale : float or Tensor of one element, default 1.0
         Factor of the similarities: the inverse of a temperature. The hinge asks for a margin of about half the loss
         between relevant and other samples, and a cosine cannot exceed 1: the larger the scale, the less it asks for.
+        A tensor gets a gradient if it requires one.
     reduction : {"mean", "sum"}, default "mean"
         Over the queries that count; 0 if there are none.
     chunk_size : int, optional
@@ -83,8 +86,11 @@ def retrieval_loss(
 
 
 def _evaluate(
-    embeddings: Tensor, labels: Tensor, similarity: str, scale: float, chunk_size: int | None, settings: str
+    embeddings: Tensor, labels: Tensor, similarity: str, scale: float | Tensor, chunk_size: int | None, settings: str
 ) -> Tensor:
+    for name, tensor in (("embeddings", embeddings), ("labels", labels)):
+        if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
+            raise ValueError(f"{name} must be a dense tensor, got {type(tensor).__name__}")
     if embeddings.ndim != 2 or embeddings.numel() == 0 or not embeddings.is_floating_point():
         raise ValueError(
             "embeddings must be of shape (n, d), not empty, of a floating-point dtype, "
@@ -97,9 +103,12 @@ def _evaluate(
     wide = embeddings.to(value_dtype(embeddings.dtype))
     if similarity == "cosine":
         wide = torch.nn.functional.normalize(wide, dim=1)
-    with_gradient = torch.is_grad_enabled() and embeddings.requires_grad
+    if isinstance(scale, Tensor):
+        # ⟨√c e, √c e'⟩ = c ⟨e, e'⟩, and autograd does the rest.
+        wide, scale = wide * scale.to(wide).reshape(()).sqrt(), 1.0
+    with_gradient = torch.is_grad_enabled() and wide.requires_grad
     rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
-    return _retrieval(wide, labels, float(scale), rows, with_gradient, settings)[0]
+    return _retrieval(wide, labels, scale, rows, with_gradient, settings)[0]
 
 
 @torch.library.custom_op(
@@ -117,6 +126,7 @@ def _retrieval(
     if bool(bad.any()):
         row, column = torch.nonzero(bad)[0].tolist()
         raise ValueError(f"embeddings[{row}, {column}] is {embeddings[row, column].item()}: they must be finite")
+    _refuse_overflow(embeddings, scale)
     gradient = torch.zeros_like(embeddings) if with_gradient else embeddings.new_empty(0)
     totals = []
     # Rounded to half the bits, similarities would be tied: no autocast here.
@@ -128,6 +138,18 @@ def _retrieval(
         share = 1.0 / n_queries.clamp(min=1)
         value, gradient = value * share, gradient * share.to(gradient.dtype)
     return value.to(embeddings.dtype), gradient
+
+
+def _refuse_overflow(embeddings: Tensor, scale: float) -> None:
+    """Raise if a similarity might be too large, by the largest entry."""
+    n_columns = embeddings.shape[1]
+    place = int(embeddings.abs().argmax())
+    largest = embeddings.flatten()[place].item()
+    if scale * n_columns * largest * largest > 0.1 * torch.finfo(embeddings.dtype).max:
+        raise ValueError(
+            f"embeddings[{place // n_columns}, {place % n_columns}] is {largest}: similarities would overflow; choose "
+            "similarity='cosine' or a smaller scale"
+        )
 
 
 def _add_chunk(
@@ -166,21 +188,20 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 
 def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
-    (u,) = ctx.saved_tensors
-    nothing = u.new_empty(0, dtype=torch.int64)
-    return differentiate(gradient, u, nothing, -1, u.dtype), None, None, None, None, None
+    (slopes,) = ctx.saved_tensors
+    return None if gradient is None else once(gradient, slopes), None, None, None, None, None
 
 
 _retrieval.register_autograd(_backward, setup_context=_keep)
 
 
-class RetrievalLoss(torch.nn.Module):
+class RetrievalLoss(LossModule):
     """`retrieval_loss` as a module: takes the place of SmoothAP and FastAP, without a sampler.
 
     Parameters
     ----------
     loss, similarity, scale, reduction, chunk_size, backend
-        As for `retrieval_loss`.
+        As for `retrieval_loss`. For a temperature that is learnt, ``scale=torch.nn.Parameter(torch.tensor(16.0))``.
 
     Examples
     --------
@@ -192,12 +213,14 @@ class RetrievalLoss(torch.nn.Module):
     torch.Size([6, 4])
     """
 
+    _chosen = LossModule._chosen | {"similarity", "scale", "chunk_size"}
+
     def __init__(
         self,
         loss: str | RankingLoss = "ap",
         *,
         similarity: str = "cosine",
-        scale: float = 1.0,
+        scale: float | Tensor = 1.0,
         reduction: str = "mean",
         chunk_size: int | None = None,
         backend: str = "auto",
@@ -213,29 +236,33 @@ class RetrievalLoss(torch.nn.Module):
 
     def _encode(self) -> None:
         _check(self.similarity, self.scale, self.reduction, self.chunk_size)
-        self._settings = encode(self.loss, self.reduction, self.backend, "exponential", None)
-        loss_of(settings_of(self._settings))
+        self._keep(encode(self.loss, self.reduction, self.backend, "exponential", None))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss; see `retrieval_loss`."""
         return _evaluate(embeddings, labels, self.similarity, self.scale, self.chunk_size, self._settings)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        # A copy has a loss object of its own.
-        self._encode()
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""
         return f"{self.loss!r}, similarity={self.similarity!r}, scale={self.scale}, reduction={self.reduction!r}"
 
 
-def _check(similarity: str, scale: float, reduction: str, chunk_size: int | None) -> None:
+def _check(similarity: str, scale: float | Tensor, reduction: str, chunk_size: int | None) -> None:
     if similarity not in _SIMILARITIES:
         raise ValueError(f"similarity is {similarity!r}: choose one of {list(_SIMILARITIES)}")
-    if not (scale > 0 and math.isfinite(scale)):
-        raise ValueError(f"scale is {scale}: it must be positive and finite")
+    if isinstance(scale, Tensor):
+        _check_scale(scale)
+    elif not (isinstance(scale, Real) and 0 < scale < math.inf):  # type: ignore[operator]
+        raise ValueError(f"scale is {scale!r}: it must be a positive and finite number")
     if reduction == "none":
         raise ValueError("reduction is 'none': choose 'mean' or 'sum', or give a matrix of similarities to rank_hinge")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size is {chunk_size}: it must be at least 1")
+    if chunk_size is not None and not (isinstance(chunk_size, Integral) and chunk_size >= 1):
+        raise ValueError(f"chunk_size is {chunk_size!r}: it must be an integer of at least 1")
+
+
+def _check_scale(scale: Tensor) -> None:
+    if scale.numel() != 1 or not scale.is_floating_point():
+        raise ValueError(f"scale is {scale!r}: it must be a single floating-point number")
+    # A compiler cannot look at the value; the roots of negative ones are NaN, and found later.
+    if not torch.compiler.is_compiling() and not 0 < scale.item() < math.inf:
+        raise ValueError(f"scale is {scale.item()}: it must be positive and finite")

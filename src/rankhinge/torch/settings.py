@@ -38,8 +38,6 @@ class Settings:
     reduction, backend : str
     gains : str or tuple of float
     level_weights : None, "uniform" or tuple of float
-    epsilon : float
-        0: the structured hinge; else direct loss minimisation, with the sign of the update.
     """
 
     loss: str
@@ -47,7 +45,6 @@ class Settings:
     backend: str
     gains: str | tuple[float, ...]
     level_weights: str | tuple[float, ...] | None
-    epsilon: float
 
 
 def encode(
@@ -56,7 +53,6 @@ def encode(
     backend: str,
     gains: str | Sequence[float],
     level_weights: str | Sequence[float] | None,
-    epsilon: float = 0.0,
 ) -> str:
     """The settings as a string, after a check of each."""
     if reduction not in _REDUCTIONS:
@@ -64,21 +60,21 @@ def encode(
     if backend not in _BACKENDS:
         raise ValueError(f"backend is {backend!r}: choose one of {list(_BACKENDS)}")
     key = loss if isinstance(loss, str) else _key_of(loss)
-    parts = [key, reduction, backend, _gains_text(gains), _weights_text(level_weights), repr(float(epsilon))]
-    return "|".join(parts)
+    if key is loss and ("|" in key or key.startswith("#")):
+        get_loss(key)  # no name: raises
+    return "|".join([key, reduction, backend, _gains_text(gains), _weights_text(level_weights)])
 
 
 @lru_cache(maxsize=256)
 def settings_of(text: str) -> Settings:
     """The inverse of `encode`."""
-    loss, reduction, backend, gains, weights, epsilon = text.split("|")
+    loss, reduction, backend, gains, weights = text.split("|")
     return Settings(
         loss,
         reduction,
         backend,
         gains if gains in _GAINS else _floats(gains),
         None if not weights else weights if weights == "uniform" else _floats(weights),
-        float(epsilon),
     )
 
 
@@ -109,7 +105,7 @@ def _gains_text(gains: Any) -> str:
         if gains not in _GAINS:
             raise ValueError(f"gains is {gains!r}: choose one of {list(_GAINS)} or give one number for each label")
         return gains
-    table = [float(gain) for gain in gains]
+    table = _numbers("gains", gains)
     ascends = len(table) > 1 and table[0] == 0 and all(a < b for a, b in pairwise(table))
     if not (ascends and math.isfinite(table[-1])):
         raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")
@@ -123,10 +119,17 @@ def _weights_text(weights: Any) -> str:
         if weights != "uniform":
             raise ValueError(f"level_weights is {weights!r}: choose 'uniform' or give one number for each label from 1")
         return weights
-    table = [float(weight) for weight in weights]
+    table = _numbers("level_weights", weights)
     if not table or not all(math.isfinite(weight) and weight >= 0 for weight in table) or not any(table):
         raise ValueError(f"level_weights must be finite numbers ≥ 0, not all 0, got {weights!r}")
     return _join(table)
+
+
+def _numbers(name: str, values: Any) -> list[float]:
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a name or a sequence of numbers, got {values!r}") from None
 
 
 def _join(numbers: list[float]) -> str:

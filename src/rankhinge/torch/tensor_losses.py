@@ -104,12 +104,12 @@ class TensorLoss:
 
 
 def _table_of(loss: RankingLoss, length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """The loss's table on a device; copied there once."""
+    """As much of the loss's table on a device; copied there once."""
     tables = _tables.setdefault(loss, {})
     found = tables.get((device, dtype))
     if found is None or found.shape[0] < length:
         found = tables[device, dtype] = torch.tensor(loss.table(length), device=device, dtype=dtype)
-    return found
+    return found[:length]
 
 
 def _try_on_tensors(loss: CustomLoss) -> None:

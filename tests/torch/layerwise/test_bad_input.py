@@ -138,3 +138,29 @@ def test_output_of_another_shape():
     network = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1))
     with pytest.raises(ValueError, match=r"output for 1 samples has shape \(1, 2, 4, 4\)"):
         LayerwiseTrainer(network).fit(torch.zeros(3, 1, 4, 4), [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("network", "complaint"),
+    [
+        (nn.Sequential(nn.Linear(6, 1), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)), "has 4 channels, its input 1"),
+        (nn.Sequential(nn.Linear(6, 4), nn.BatchNorm2d(4), nn.Linear(4, 3)), "expected 4D input"),
+        (nn.Sequential(nn.Flatten(2), nn.Linear(6, 3)), r"does not take X of shape \(90, 6\)"),
+    ],
+)
+def test_networks_that_do_not_take_the_data(network, complaint):
+    X, y = blobs()
+    with pytest.raises(ValueError, match=complaint):
+        LayerwiseTrainer(network).fit(X, y)
+
+
+def test_validation_scores_that_are_not_finite():
+    X, y = blobs()
+    with pytest.raises(ValueError, match="the network's score of sample 0, output 0, is"):
+        LayerwiseTrainer(dense(), "multiclass-hinge").fit(X, y, validation=(X.double() * 1e39, y))
+
+
+def test_numbers_that_pytorch_does_not_know():
+    X, y = blobs()
+    with pytest.raises(ValueError, match="at most 64 bits, got dtype"):
+        LayerwiseTrainer(dense()).fit(X.numpy().astype(np.longdouble), y)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from rankhinge.losses import ReciprocalRank
+from rankhinge.torch import rank_hinge
 from rankhinge.torch.layerwise import LayerwiseTrainer
 from rankhinge.torch.layerwise.frank_wolfe import FrankWolfe
 from tests.torch.layerwise.helpers import LOSSES, blobs, convolutional, dense, images, scores_of, squares
@@ -164,7 +165,10 @@ def test_blocks_without_anything_to_rank_do_not_count():
     X, y = blobs(40)
     y[:] = 0
     y[:2] = 1
-    trainer = LayerwiseTrainer(dense(n_classes=2), "ap", block_size=10, max_passes=1, random_state=0).fit(X, y)
+    trainer = LayerwiseTrainer(dense(n_classes=2), "ap", block_size=10, max_passes=1, random_state=0)
+    with pytest.warns(UserWarning, match="2 of 4 blocks have no class .* their 20 of 40 samples are not used") as seen:
+        trainer.fit(X, y)
+    assert seen[0].filename == __file__
     assert trainer.history_[0]["loss"] > 0
     with pytest.raises(ValueError, match="none of the 4 blocks"):
         trainer.fit(X, np.zeros(40, int))
@@ -199,3 +203,91 @@ def test_progress(capsys):
     assert "pass 1  layer 2  epoch 1  dual" in shown
     assert "pass 1  layer 1  epoch 1  dual" in shown
     assert "validation" in shown
+
+
+def test_a_frozen_bias_stays_as_it_was():
+    X, y = blobs()
+    network = dense()
+    network[0].bias.requires_grad_(False)
+    bias, weight = network[0].bias.clone(), network[0].weight.clone()
+    trainer = LayerwiseTrainer(network, "ap", block_size=45, max_passes=2, random_state=0).fit(X, y)
+    assert torch.equal(network[0].bias, bias)
+    assert not torch.equal(network[0].weight, weight)
+    trained = [p for p in network.parameters() if p.requires_grad]
+    squares = sum(p.detach().double().square().sum().item() for p in trained)
+    assert trainer.best_["objective"] == pytest.approx(trainer.best_["loss"] + 0.5e-3 * squares, rel=1e-9)
+
+
+def test_the_network_is_read_anew_at_each_fit():
+    X, y = blobs()
+    network = dense()
+    trainer = LayerwiseTrainer(network, "ap", block_size=45, max_passes=1, random_state=0)
+    network[0].requires_grad_(False)
+    first = network[0].weight.clone()
+    network[2] = nn.Linear(7, 3)
+    last = network[2].weight.clone()
+    trainer.fit(X, y)
+    assert torch.equal(network[0].weight, first)
+    assert not torch.equal(network[2].weight, last)
+    trainer.loss, trainer.lam = "multiclass-hinge", 0.5
+    other = LayerwiseTrainer(network, "multiclass-hinge", lam=0.5, block_size=45, max_passes=1, random_state=0)
+    state = {name: value.clone() for name, value in network.state_dict().items()}
+    trainer.fit(X, y)
+    network.load_state_dict(state)
+    assert other.fit(X, y).history_[-1]["objective"] == trainer.history_[-1]["objective"]
+
+
+@pytest.mark.parametrize("options", [{"bias": False}, {"affine": False}, {}])
+def test_batch_norm_with_and_without_factors(options):
+    X, y = blobs()
+    torch.manual_seed(0)
+    norm = nn.BatchNorm1d(8, **options)
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2.0)
+    network = nn.Sequential(nn.Linear(6, 8), norm, nn.ReLU(), nn.Linear(8, 3))
+    trainer = LayerwiseTrainer(network, "ap", lam=1e-3, block_size=90, max_passes=1).fit(X, y)
+    scores, targets = network.eval()(X), torch.as_tensor(y)[:, None] == torch.arange(3)
+    assert trainer.best_["loss"] == pytest.approx(rank_hinge(scores, targets, dim=0).item(), rel=1e-5)
+
+
+def test_autocast_changes_nothing():
+    X, y = blobs()
+
+    def objective():
+        trainer = LayerwiseTrainer(dense(), "ap", block_size=45, max_passes=1, random_state=0)
+        return trainer.fit(X, y).best_["objective"]
+
+    expected = objective()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert objective() == expected
+
+
+def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one():
+    X, y = blobs()
+    network = dense()
+    trainer = LayerwiseTrainer(network, "ap", block_size=45, max_passes=1, random_state=0).fit(X, y)
+    with torch.no_grad():
+        network[0].weight.mul_(1e38)
+    weight = network[0].weight.clone()
+    with pytest.raises(ValueError, match="score of sample"):
+        trainer.fit(torch.cat([0 * X[:1], 1e5 * X[1:]]), y)
+    assert (trainer.status_, trainer.history_, trainer.best_, trainer.n_passes_) == ("failed", [], {}, 0)
+    assert torch.equal(network[0].weight, weight)
+    assert not hasattr(trainer, "_blocks")
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_any_kind(tmp_path):
+    X, y = blobs()
+    array = X.numpy()
+    path = tmp_path / "X.npy"
+    np.save(path, array)
+    flipped = array[:, ::-1].copy()
+
+    def objective(X):
+        trainer = LayerwiseTrainer(dense(), "ap", block_size=45, max_passes=1, random_state=0)
+        return trainer.fit(X, y).best_["objective"]
+
+    expected = objective(X)
+    for same in (flipped[:, ::-1], array.astype(">f4"), np.load(path, mmap_mode="r"), np.asfortranarray(array)):
+        assert objective(same) == expected

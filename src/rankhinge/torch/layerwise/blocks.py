@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class Blocks:
     targets : array of shape (n, ...)
         As `Criterion.prepare` makes them.
     criterion : Criterion
-        Blocks that are not usable for it are left out, and do not count in the mean.
+        Blocks that are not usable for it are left out, with a warning, and do not count in the mean.
     block_size : int
         The largest size; all blocks have about the same.
     generator : numpy.random.Generator
@@ -39,7 +40,15 @@ class Blocks:
         self.rows = [part for part in rows if criterion.usable(targets[part])]
         if not self.rows:
             raise ValueError(f"none of the {n_blocks} blocks has both positives and negatives of any class")
-        self.n_left_out = n_blocks - len(self.rows)
+        n_left_out = n_blocks - len(self.rows)
+        if n_left_out:
+            n_samples = len(targets) - sum(part.size for part in self.rows)
+            warnings.warn(
+                f"{n_left_out} of {n_blocks} blocks have no class with both positives and negatives: their {n_samples} "
+                f"of {len(targets)} samples are not used. Choose a block_size larger than {block_size}",
+                UserWarning,
+                stacklevel=4,
+            )
         self._X, self._targets = X, targets
 
     def __len__(self) -> int:
@@ -65,4 +74,7 @@ def all_scores(chain: Chain, X: Tensor, block_size: int) -> Floats:
     for part in parts[:1]:
         if part.ndim != 2:
             raise ValueError(f"the network's output for {len(part)} samples has shape {part.shape}: (n, K) is needed")
-    return np.concatenate(parts)
+    scores = np.concatenate(parts)
+    for row, column in np.argwhere(~np.isfinite(scores))[:1]:
+        raise ValueError(f"the network's score of sample {row}, output {column}, is {scores[row, column]}")
+    return scores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,7 @@ __all__ = ["check_inputs", "count", "positive", "set_apart", "share"]
 
 def check_inputs(X: Any, name: str) -> Tensor:
     """X as a tensor of finite numbers with at least one row; a ValueError names the sample that is not."""
-    if not isinstance(X, Tensor):
-        X = np.asarray(X)
-        if X.dtype.kind not in "iufb":
-            raise ValueError(f"{name} must hold numbers, got dtype {X.dtype}")
-    tensor = torch.as_tensor(X).detach()
+    tensor = X.detach() if isinstance(X, Tensor) else _from_array(np.asarray(X), name)
     if tensor.ndim < 2 or len(tensor) == 0:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: samples, at least one, along the first axis needed")
     if tensor.is_complex():
@@ -30,6 +27,18 @@ def check_inputs(X: Any, name: str) -> Tensor:
         if len(bad):
             raise ValueError(f"{name}[{int(bad[0])}] holds a value that is not finite")
     return tensor
+
+
+def _from_array(X: NDArray[Any], name: str) -> Tensor:
+    """The array's own memory as a tensor, or a copy where PyTorch cannot read it."""
+    if X.dtype.kind not in "iufb" or X.dtype.itemsize > 8:
+        raise ValueError(f"{name} must hold numbers of at most 64 bits, got dtype {X.dtype}")
+    if not X.dtype.isnative or any(stride < 0 for stride in X.strides):
+        X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+    with warnings.catch_warnings():
+        # A mapped file may be read-only: nobody writes to it.
+        warnings.filterwarnings("ignore", message=".*not writable")
+        return torch.from_numpy(X)
 
 
 def set_apart(

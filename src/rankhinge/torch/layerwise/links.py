@@ -147,10 +147,17 @@ class FrozenBatchNorm(Affine):
     def parameters(self) -> tuple[Tensor, Tensor | None]:
         norm = self.module
         scale = torch.rsqrt(norm.running_var + norm.eps)
-        if norm.weight is None:
-            return scale, -norm.running_mean * scale
-        scale = norm.weight.detach() * scale
-        return scale, norm.bias.detach() - norm.running_mean * scale
+        if norm.weight is not None:
+            scale = norm.weight.detach() * scale
+        shift = -norm.running_mean * scale
+        return scale, shift if norm.bias is None else norm.bias.detach() + shift
+
+    def plain(self, x: Tensor) -> Tensor:
+        # A factor for each channel would be broadcast to whatever comes.
+        self.module._check_input_dim(x)
+        if x.shape[1] != self.module.num_features:
+            raise ValueError(f"layer {self.name} has {self.module.num_features} channels, its input {x.shape[1]}")
+        return super().plain(x)
 
     def apply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         shape = (1, -1, *(1,) * (x.ndim - 2))
@@ -159,7 +166,7 @@ class FrozenBatchNorm(Affine):
 
 
 class Trainable(Affine):
-    """A layer with weights of its own; the trainer handles weight and bias as one vector.
+    """A layer with weights of its own; the trainer handles weight and bias as one vector, without a frozen bias.
 
     Attributes
     ----------
@@ -172,22 +179,30 @@ class Trainable(Affine):
     def parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.module.weight.detach(), None if self.module.bias is None else self.module.bias.detach()
 
+    @property
+    def _trains_bias(self) -> bool:
+        return self.module.bias is not None and self.module.bias.requires_grad
+
     def vector(self) -> Tensor:
         """Weight and bias, flattened, in float64."""
-        return torch.cat([p.flatten() for p in self.parameters() if p is not None]).double()
+        weight, bias = self.parameters()
+        parts = [weight, bias] if bias is not None and self._trains_bias else [weight]
+        return torch.cat([part.flatten() for part in parts]).double()
 
     def unpack(self, vector: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Views of a vector as weight and bias."""
-        weight, bias = self.module.weight, self.module.bias
+        """Weight and bias: views of a vector, or what is not trained."""
+        weight, bias = self.parameters()
         first = vector[: weight.numel()].view(weight.shape)
-        return first, None if bias is None else vector[weight.numel() :]
+        if self._trains_bias:
+            return first, vector[weight.numel() :]
+        return first, None if bias is None else bias.to(vector.dtype)
 
     @torch.no_grad()
     def load(self, vector: Tensor) -> None:
         """Write a vector into the module."""
         weight, bias = self.unpack(vector)
         self.module.weight.copy_(weight)
-        if bias is not None:
+        if bias is not None and self._trains_bias:
             self.module.bias.copy_(bias)
 
 

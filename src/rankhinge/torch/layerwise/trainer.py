@@ -52,7 +52,8 @@ class LayerwiseTrainer:
     network : nn.Sequential
         Made of Linear, Conv2d, ReLU, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, BatchNorm (used as in evaluation mode,
         with its running statistics, and not trained), Dropout (the identity), Flatten, Unflatten, Identity and
-        further Sequentials. It is trained in place. Layers whose weight does not require a gradient stay as they are.
+        further Sequentials. It is trained in place. Layers whose weight does not require a gradient stay as they are,
+        and so do biases that do not.
     loss : str or RankingLoss, default "ap"
         ``"multiclass-hinge"``, ``"ap"``, ``"ndcg"`` or any other suitable ranking loss.
     lam : float, default 1e-3
@@ -86,7 +87,8 @@ class LayerwiseTrainer:
         The entry of the history whose weights the network holds at the end: the best on the validation data, or,
         without these, the one with the least objective.
     status_ : str
-        ``"converged"`` (a pass changed nothing), ``"validation fell"``, ``"max_passes"`` or ``"interrupted"``.
+        ``"converged"`` (a pass changed nothing), ``"validation fell"``, ``"max_passes"``, ``"interrupted"`` by Ctrl-C,
+        or ``"failed"`` with an error.
     n_passes_ : int
         Passes begun.
 
@@ -138,17 +140,27 @@ class LayerwiseTrainer:
         verbose: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self._chain = Chain(network)
-        self._criterion = make_criterion(loss, method)
         self.network, self.loss, self.method = network, loss, method
-        self.lam = positive("lam", lam)
-        self.mu = 10.0 * self.lam if mu is None else positive("mu", mu, or_zero=True)
-        self.block_size = count("block_size", block_size)
-        self.max_passes = count("max_passes", max_passes)
-        self.max_epochs = count("max_epochs", max_epochs)
-        self.tol = positive("tol", tol, or_zero=True)
-        self.cache_bytes = count("cache_bytes", cache_bytes, least=0)
+        self.lam, self.mu, self.tol = lam, mu, tol
+        self.block_size, self.max_passes, self.max_epochs = block_size, max_passes, max_epochs
+        self.cache_bytes = cache_bytes
         self.verbose, self.random_state = verbose, random_state
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Read the network and check the parameters: at once, so that errors come early, and before each fit."""
+        self._chain = Chain(self.network)
+        self._criterion = make_criterion(self.loss, self.method)
+        positive("lam", self.lam)
+        positive("mu", self._mu, or_zero=True)
+        positive("tol", self.tol, or_zero=True)
+        for name in ("block_size", "max_passes", "max_epochs"):
+            count(name, getattr(self, name))
+        count("cache_bytes", self.cache_bytes, least=0)
+
+    @property
+    def _mu(self) -> float:
+        return 10.0 * self.lam if self.mu is None else self.mu
 
     def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | float | None = None) -> LayerwiseTrainer:
         """Train the network in place.
@@ -169,6 +181,12 @@ class LayerwiseTrainer:
             Itself.
         """
         generator = np.random.default_rng(self.random_state)
+        self._prepare()
+        # The exact bound is in float64, and the objective must be that of the network as it is.
+        with torch.autocast(self._chain.device.type, enabled=False):
+            return self._fit(X, y, validation, generator)
+
+    def _fit(self, X: Any, y: Any, validation: Any, generator: np.random.Generator) -> LayerwiseTrainer:
         self._chain.check_finite()
         inputs, labels = self._check(X, y, "X")
         held_out = self._held_out(validation)
@@ -178,8 +196,13 @@ class LayerwiseTrainer:
             raise ValueError("the validation data has no class with both positives and negatives")
         self._blocks = Blocks(inputs, labels, self._criterion, self.block_size, generator)
         self._validation = held_out
-        self._begin()
+        self.history_: list[dict[str, Any]] = []
+        self.best_: dict[str, Any] = {}
+        self.n_passes_, self.status_ = 0, "failed"
+        # Until there is a first entry, the best weights are those that the network has.
+        self._best_weights = [layer.vector() for layer in self._chain.layers()]
         try:
+            self._begin()
             with Progress(self.verbose, _COLUMNS) as progress:
                 self.status_ = self._run(generator, progress)
         except KeyboardInterrupt:
@@ -215,7 +238,7 @@ class LayerwiseTrainer:
         step = train_layer(
             surrogate,
             lam=self.lam,
-            mu=self.mu,
+            mu=self._mu,
             tol=self.tol,
             max_epochs=self.max_epochs,
             loss=last["loss"],
@@ -237,12 +260,6 @@ class LayerwiseTrainer:
     def _begin(self) -> None:
         """The history's first entry: the network as it came."""
         began = time.perf_counter()
-        self._criterion.seconds = 0.0
-        self.history_: list[dict[str, Any]] = []
-        self.n_passes_ = 0
-        self.status_ = "interrupted"
-        # Until there is a first entry, the best weights are those that the network has.
-        self._best_weights = [layer.vector() for layer in self._chain.layers()]
         losses = []
         with torch.no_grad():
             for block in range(len(self._blocks)):
@@ -277,7 +294,7 @@ class LayerwiseTrainer:
         if len(self.history_) == 1 or _is_better(entry, self.best_):
             # Weights first: an interrupt in between leaves a good network and an old entry.
             self._best_weights = [layer.vector() for layer in self._chain.layers()]
-            self.best_: dict[str, Any] = entry
+            self.best_ = entry
 
     def _load(self, weights: list[Tensor]) -> None:
         for layer, vector in zip(self._chain.layers(), weights):
@@ -293,7 +310,7 @@ class LayerwiseTrainer:
         inputs = check_inputs(X, name)
         try:
             n_outputs = all_scores(self._chain, inputs[:1], 1).shape[1]
-        except RuntimeError as error:
+        except (RuntimeError, IndexError) as error:
             raise ValueError(f"the network does not take {name} of shape {tuple(inputs.shape)}: {error}") from None
         return inputs, self._criterion.prepare(as_numpy(y), len(inputs), n_outputs)
 
