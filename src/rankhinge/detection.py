@@ -18,7 +18,8 @@ from rankhinge._validation import encode_queries
 __all__ = ["DetectionCurve", "detection_average_precision", "detection_curve", "iou", "non_maxima_suppression"]
 
 
-def _boxes(boxes: ArrayLike, name: str) -> NDArray[np.float64]:
+def check_boxes(boxes: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Boxes as an array of shape (n, 4); a ValueError names the one that is none."""
     array = np.asarray(boxes, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 4:
         if array.size == 0:
@@ -41,6 +42,20 @@ def _scores(scores: ArrayLike, n: int) -> NDArray[np.float64]:
     if wrong.size:
         raise ValueError(f"scores[{wrong[0]}] is nan")
     return array
+
+
+def _flags(flags: ArrayLike | None, n: int) -> NDArray[np.bool_]:
+    """Which objects are difficult: bools, or 0 and 1."""
+    if flags is None:
+        return np.zeros(n, np.bool_)
+    array = np.asarray(flags)
+    if array.shape != (n,):
+        raise ValueError(f"difficult has shape {array.shape}, but there are {n} objects")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"difficult must be bool, or 0 and 1, got dtype {array.dtype}")
+    for place in np.flatnonzero((array != 0) & (array != 1))[:1]:
+        raise ValueError(f"difficult[{place}] is {array[place]}: it must be bool, or 0 or 1")
+    return array == 1
 
 
 def _threshold(value: float, name: str) -> float:
@@ -68,7 +83,7 @@ def iou(first: ArrayLike, second: ArrayLike, *, pixels: bool = False) -> NDArray
     >>> iou([[0, 0, 2, 2]], [[1, 0, 3, 2], [0, 0, 2, 2]])
     array([[0.33333333, 1.        ]])
     """
-    a, b = _boxes(first, "first"), _boxes(second, "second")
+    a, b = check_boxes(first, "first"), check_boxes(second, "second")
     more = 1.0 if pixels else 0.0
     low, high = np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:])
     common = np.prod(np.maximum(high - low + more, 0.0), axis=2)
@@ -137,14 +152,14 @@ def non_maxima_suppression(
     >>> non_maxima_suppression(boxes, [0.5, 0.9, 0.1])
     array([1, 2])
     """
-    array = _boxes(boxes, "boxes")
+    array = check_boxes(boxes, "boxes")
     values = _scores(scores, len(array))
     threshold = _threshold(threshold, "threshold")
     keep = np.zeros(len(array), np.bool_)
     order = np.argsort(-values, kind="stable")
     codes = np.zeros(len(array), np.intp)
     if groups is not None:
-        codes = _codes(groups, len(array))[1]
+        codes = _codes(groups, len(array))
     by_group = order[np.argsort(codes[order], kind="stable")]
     bounds = np.flatnonzero(np.diff(codes[by_group])) + 1
     for part in np.split(by_group, bounds):
@@ -152,11 +167,11 @@ def non_maxima_suppression(
     return order[keep[order]]
 
 
-def _codes(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _codes(groups: Any, n: int) -> NDArray[np.intp]:
     try:
-        return encode_queries(groups, n, counted="boxes")
+        return encode_queries(groups, n, counted="boxes")[1]
     except ValueError as error:
-        raise ValueError(str(error).replace("qid", "images", 1)) from None
+        raise ValueError(str(error).replace("qid", "groups", 1)) from None
 
 
 class DetectionCurve(NamedTuple):
@@ -212,33 +227,21 @@ def detection_curve(
     -------
     DetectionCurve
     """
-    found, objects = _boxes(boxes, "boxes"), _boxes(object_boxes, "object_boxes")
+    found, objects = check_boxes(boxes, "boxes"), check_boxes(object_boxes, "object_boxes")
     values, min_iou = _scores(scores, len(found)), _threshold(min_iou, "min_iou")
-    hard = np.zeros(len(objects), np.bool_) if difficult is None else np.asarray(difficult).astype(bool)
-    if hard.shape != (len(objects),):
-        raise ValueError(f"difficult has shape {hard.shape}, but there are {len(objects)} objects")
-    members = _by_image(object_images, len(objects))
-    # Names of images may be anything hashable. NumPy's ArrayLike admits a single number too, for which `list` raises.
-    names: list[Any] = list(images)  # type: ignore[arg-type]
-    if len(names) != len(found):
-        raise ValueError(f"images has {len(names)} entries, but there are {len(found)} boxes")
-    taken = np.zeros(len(objects), np.bool_)
+    hard = _flags(difficult, len(objects))
+    numbers: dict[Hashable, int] = {}
+    object_image = np.array(
+        [numbers.setdefault(name, len(numbers)) for name in _names(object_images, len(objects), "object_images")],
+        dtype=np.int64,
+    )
+    # -1: an image without objects.
+    image = np.array([numbers.get(name, -1) for name in _names(images, len(found), "images")], dtype=np.int64)
+    by_image = np.argsort(object_image, kind="stable")
+    bounds = np.searchsorted(object_image[by_image], np.arange(len(numbers) + 1))
     is_true = np.zeros(len(found), np.int8)
     order = np.argsort(-values, kind="stable")
-    for i in order:
-        own = members.get(_key(names[i]))
-        if own is None:
-            continue
-        overlap = iou(found[i : i + 1], objects[own], pixels=pixels)[0]
-        best = int(np.argmax(overlap))
-        which = own[best]
-        if overlap[best] < min_iou:
-            continue
-        if hard[which]:
-            is_true[i] = -1
-        elif not taken[which]:
-            is_true[i] = 1
-            taken[which] = True
+    _match(found, image, order, objects, by_image, bounds, hard, min_iou, 1.0 if pixels else 0.0, is_true)
     ranked = is_true[order]
     ranked = ranked[ranked >= 0]
     hits = np.cumsum(ranked)
@@ -248,19 +251,39 @@ def detection_curve(
     return DetectionCurve(precision, recall, is_true, n_objects)
 
 
-def _by_image(images: Any, n: int) -> dict[Hashable, NDArray[np.int64]]:
-    names = list(images)
+@kernel
+def _match(boxes, image, order, objects, by_image, bounds, hard, min_iou, more, is_true):
+    """Compare each detection, best first, with the object of its image that it overlaps most."""
+    taken = np.zeros(objects.shape[0], np.bool_)
+    for i in order:
+        if image[i] < 0:
+            continue
+        area = (boxes[i, 2] - boxes[i, 0] + more) * (boxes[i, 3] - boxes[i, 1] + more)
+        highest, which = -1.0, -1
+        for place in range(bounds[image[i]], bounds[image[i] + 1]):
+            j = by_image[place]
+            width = min(boxes[i, 2], objects[j, 2]) - max(boxes[i, 0], objects[j, 0]) + more
+            height = min(boxes[i, 3], objects[j, 3]) - max(boxes[i, 1], objects[j, 1]) + more
+            common = max(width, 0.0) * max(height, 0.0)
+            other = (objects[j, 2] - objects[j, 0] + more) * (objects[j, 3] - objects[j, 1] + more)
+            union = area + other - common
+            overlap = common / union if union > 0.0 else 0.0
+            if overlap > highest:
+                highest, which = overlap, j
+        if highest >= min_iou:
+            if hard[which]:
+                is_true[i] = -1
+            elif not taken[which]:
+                is_true[i] = 1
+                taken[which] = True
+
+
+def _names(images: Any, n: int, what: str) -> list[Hashable]:
+    """The image of each box, anything hashable; NumPy's numbers and Python's are the same image."""
+    names = [name.item() if isinstance(name, np.generic) else name for name in images]
     if len(names) != n:
-        raise ValueError(f"object_images has {len(names)} entries, but there are {n} boxes of objects")
-    members: dict[Hashable, list[int]] = {}
-    for place, name in enumerate(names):
-        members.setdefault(_key(name), []).append(place)
-    return {name: np.array(places) for name, places in members.items()}
-
-
-def _key(name: Any) -> Hashable:
-    # NumPy's numbers and Python's are the same image.
-    return name.item() if isinstance(name, np.generic) else name
+        raise ValueError(f"{what} has {len(names)} entries, but there are {n} boxes")
+    return names
 
 
 def detection_average_precision(

@@ -7,12 +7,14 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from rankhinge.latent import Bags, BagTransformer
+from rankhinge.latent import Bags, BagTransformer, LatentRankSVC
 from rankhinge.latent.segments import segment_best, segment_maxima
 
 
@@ -60,7 +62,7 @@ def test_some_of_the_bags_share_the_candidates(key):
     chosen = np.arange(4)[key]
     some = bags[key]
     assert some.matrix is bags.matrix
-    assert some.ids.tolist() == chosen.tolist() or some._ids is None
+    assert some.ids.tolist() == chosen.tolist()
     assert some.sizes.tolist() == bags.sizes[chosen].tolist()
     for bag, b in zip(some, chosen, strict=True):
         np.testing.assert_array_equal(bag, arrays[b])
@@ -138,6 +140,11 @@ def test_pickle():
     ("make", "message"),
     [
         (lambda: Bags([np.ones((2, 3)), np.ones((0, 3))]), "bag 1 is empty"),
+        (lambda: Bags([]), "there are no bags"),
+        (lambda: Bags(np.zeros((0, 5, 4))), "there are no bags"),
+        (lambda: Bags([np.ones((2, 2)), [[1.0, 2.0], [3.0]]]), "bag 1 must be a matrix of numbers"),
+        (lambda: Bags([None, np.ones((2, 2))]), "bag 0 must"),
+        (lambda: Bags(bag for bag in parts()), "candidates must be a matrix of numbers"),
         (lambda: Bags([np.ones((2, 3)), []]), "bag 1 is empty"),
         (lambda: Bags(np.ones((2, 3)), offsets=[0, 2, 2]), "bag 1 is empty"),
         (lambda: Bags([np.ones((2, 3)), np.ones((2, 4))]), "bag 1 has 4 features, bag 0 has 3"),
@@ -225,3 +232,59 @@ def test_segment_maxima_of_few_and_many():
     scores = np.arange(1e6)
     value, place = segment_maxima(scores, np.array([0, 5]), np.array([1_000_000, 6]))
     assert (value.tolist(), place.tolist()) == ([999_999.0, 5.0], [999_999, 5])
+
+
+def test_no_bags_of_some():
+    bags = Bags(parts())
+    assert bags[:0].candidates().shape == (0, bags.n_features)
+    assert bags[:0].rows().size == 0
+
+
+def frames(names):
+    pandas = pytest.importorskip("pandas")
+    return [pandas.DataFrame(part, columns=list(names)[: part.shape[1]]) for part in parts()]
+
+
+def test_names_of_features():
+    named = frames("abcd")
+    bags = Bags(named)
+    assert bags.feature_names.tolist() == list(named[0].columns)
+    assert bags[1:].feature_names is bags.feature_names
+    assert Bags(named[0], offsets=[0, len(named[0])]).feature_names.tolist() == list(named[0].columns)
+    assert Bags(parts()).feature_names is None
+    named[1] = named[1][named[1].columns[::-1]]
+    with pytest.raises(ValueError, match="bag 1 has other feature names than bag 0, or another order"):
+        Bags(named)
+
+
+def test_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    bags = Bags([polars.DataFrame(part, schema=[f"x{c}" for c in range(part.shape[1])]) for part in parts()])
+    assert bags.feature_names[0] == "x0"
+    np.testing.assert_array_equal(bags.candidates(), Bags(parts()).candidates())
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_transformer_whatever_the_output_is_set_to(equal):
+    pytest.importorskip("pandas")
+    bags, y = Bags(parts([3] * 12 if equal else [2, 3] * 6)), np.arange(12) % 3 == 0
+    expected = BagTransformer(StandardScaler()).fit(bags).transform(bags).candidates()
+    with config_context(transform_output="pandas"):
+        scaled = BagTransformer(StandardScaler()).fit(bags).transform(bags)
+        assert isinstance(scaled, Bags)
+        np.testing.assert_allclose(scaled.candidates(), expected)
+        make_pipeline(BagTransformer(StandardScaler()), LatentRankSVC()).fit(bags, y)
+
+
+def test_transformer_and_features():
+    bags = Bags(parts())
+    transformer = BagTransformer(StandardScaler())
+    with pytest.raises(NotFittedError):
+        transformer.get_feature_names_out()
+    assert not hasattr(transformer, "n_features_in_")
+    transformer.fit(bags)
+    assert transformer.n_features_in_ == bags.n_features
+    assert make_pipeline(transformer).n_features_in_ == bags.n_features
+    assert transformer.transform(bags[[2, 0]]).ids.tolist() == [2, 0]
+    with pytest.raises(ValueError, match="0 sample"):
+        transformer.transform(bags[:0])

@@ -13,6 +13,7 @@ from rankhinge import RankSVC, ranking_loss, structured_hinge
 from rankhinge.latent import Bags, LatentStructuralSVC, LatentSVC
 from rankhinge.latent.assignment import greedy_ranking
 from rankhinge.latent.candidates import CandidateFeatures
+from rankhinge.latent.objective import PlaneBook
 from rankhinge.latent.problem import latent_problem
 from rankhinge.latent.structural import StructuralObjective
 from rankhinge.latent.svc import _less_confusing
@@ -227,3 +228,25 @@ def test_refuses(options, message):
     bags, y = bags_and_labels()
     with pytest.raises(ValueError, match=message):
         LatentSVC(**options).fit(bags, y)
+
+
+def test_a_label_whose_labelled_bags_are_negative():
+    bags, Y = multilabel_bags()
+    mask = np.ones(Y.shape, bool)
+    mask[:, 1] = Y[:, 1] == 0
+    with pytest.warns(UserWarning, match=r"labels \[1\]"):
+        model = LatentSVC().fit(bags, Y, mask=mask)
+    assert not model.predict(bags)[:, 1].any()
+
+
+def test_structural_needs_a_ranking():
+    bags, y = bags_and_labels()
+    with pytest.raises(ValueError, match="use LatentSVC"):
+        LatentStructuralSVC(loss="zero-one").fit(bags, y)
+
+
+def test_planes_that_are_noted_again_take_no_more_room():
+    book, u = PlaneBook(), np.ones(7)
+    for _ in range(3):
+        book.note(np.ones((4, 1)), [u])
+    assert book._size == 7

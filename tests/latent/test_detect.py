@@ -97,3 +97,11 @@ def test_picture(trained):
     figure = plot_localisations(windows, bags, model.chosen_, shown, images=pictures, labels=["last"])
     assert len(figure.axes[0].patches) == 1
     assert figure.axes[0].get_ylabel() == "last"
+
+
+def test_windows_that_are_none(trained):
+    model, bags, _, _, windows = trained
+    wrong = np.array(windows, dtype=float)
+    wrong[3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"windows\[3\] is not finite"):
+        detect(model, bags, wrong)

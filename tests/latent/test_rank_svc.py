@@ -326,7 +326,7 @@ def test_a_callback_may_stop(n_calls, shrinking):
 
     class Stopped(LatentRankSVC):
         @contextmanager
-        def _callbacks(self):
+        def _callbacks(self, fitted=None):
             calls = iter(range(1, 10**6))
             yield lambda: next(calls) >= n_calls
 
@@ -359,3 +359,65 @@ def test_a_mapped_matrix_is_not_copied(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes / 2
+
+
+def test_names_of_features():
+    pandas = pytest.importorskip("pandas")
+    bags, y = bags_and_labels()
+    frames = [pandas.DataFrame(bag, columns=list("abcd")) for bag in bags]
+    model = LatentRankSVC().fit(frames, y)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    expected = LatentRankSVC().fit(bags, y).decision_function(bags)
+    np.testing.assert_allclose(model.decision_function(frames), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict([frame[list("dcba")] for frame in frames])
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but LatentRankSVC was fitted with"):
+        model.predict(bags)
+    with pytest.warns(UserWarning, match="X has feature names, but LatentRankSVC was fitted without"):
+        LatentRankSVC().fit(bags, y).predict(frames)
+    assert not hasattr(model.fit(bags, y), "feature_names_in_")
+
+
+def test_score_by_labelled_entries():
+    bags, Y = multilabel_bags(n=60)
+    mask = np.random.default_rng(0).random(Y.shape) < 0.7
+    shown = np.where(mask, Y, 1 - Y)
+    model = LatentRankSVC(C=10.0).fit(bags, shown, mask=mask)
+    scores = model.decision_function(bags)
+    expected = [metrics.average_precision(Y[on, k], scores[on, k]) for k, on in enumerate(mask.T)]
+    assert model.score(bags, shown, mask=mask) == pytest.approx(np.mean(expected))
+    assert model.score(bags, shown) != pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize("y", [None, 3])
+def test_score_without_labels(y):
+    bags, labels = bags_and_labels()
+    with pytest.raises(ValueError, match="there are 40 bags, but y has no labels"):
+        LatentRankSVC().fit(bags, labels).score(bags, y)
+
+
+@pytest.mark.parametrize("call", ["fit", "predict"])
+def test_no_bags(call):
+    bags, y = bags_and_labels()
+    model = LatentRankSVC().fit(bags, y)
+    with pytest.raises(ValueError, match="there are no bags"):
+        model.fit([], []) if call == "fit" else model.predict([])
+
+
+def test_scores_of_the_model_so_far():
+    """`ScoringMonitor` gets models that can be asked."""
+    monitors = pytest.importorskip("sklearn.callback")
+    if not hasattr(monitors, "ScoringMonitor"):
+        pytest.skip("this scikit-learn has no ScoringMonitor")
+    bags, y = bags_and_labels(n=60, shift=1.0)
+    seen = []
+
+    def score(estimator, X, y):
+        seen.append(estimator.score(X, y))
+        return {"mine": seen[-1]}
+
+    model = LatentRankSVC(C=100.0).set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(bags, y)
+    alone = LatentRankSVC(C=100.0).fit(bags, y)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    assert len(seen) > 5
+    assert seen[-1] >= 0.9 * model.score(bags, y)

@@ -70,9 +70,11 @@ class LatentMachine(BagPredictor):
         """Which problems go in lockstep: all."""
         return [np.arange(n_problems)]
 
-    def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
-        """Set `intercept_` and `slope_` from the bags' scores, of shape (K, n_bags)."""
-        self.intercept_, self.slope_ = cut_rankings(targets, usable, scores, self.threshold)
+    def _cut(
+        self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Intercepts and slopes from the bags' scores, of shape (K, n_bags), and the learnt intercepts."""
+        return cut_rankings(targets, usable, scores, self.threshold)
 
     def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
         if not isinstance(X, Bags) and not is_bags_like(X):
@@ -83,7 +85,8 @@ class LatentMachine(BagPredictor):
             y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
         if y.shape[0] != len(bags):
             raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
-        return bags, encode_targets(as_targets(y, mask), mask)
+        self._seen = bags, as_targets(y, mask)
+        return bags, encode_targets(self._seen[1], mask)
 
     def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
         bags, targets = self._bags_and_targets(X, y, mask)
@@ -118,19 +121,35 @@ class LatentMachine(BagPredictor):
         kept = Kept(len(problems), features.n_features)
         self._before = self._weights()
         self._goes_on = self.warm_start and self._before.shape == (usable.size, features.n_features)
+
+        def fitted(kept: Kept) -> dict[str, Any]:
+            return self._fitted_by(bags, targets, usable, problems, features, kept)
+
+        def present() -> dict[str, Any]:
+            now = kept.copy()
+            now.interrupt()
+            return fitted(now)
+
         try:
-            with interrupts(), Progress(self.verbose, _COLUMNS) as progress, self._callbacks() as wants_stop:
+            with (
+                interrupts(),
+                Progress(self.verbose, _COLUMNS) as progress,
+                self._callbacks(present) as wants_stop,
+            ):
+                stop = _Wish(wants_stop)
                 for start in range(1 if self._goes_on else self.n_starts):
-                    self._run_from(start, bags, problems, C, usable, features, progress, wants_stop, kept)
-                    if "stopped" in kept.status:
+                    self._run_from(start, bags, problems, C, usable, features, progress, stop, kept)
+                    if stop.granted:
                         break
         except KeyboardInterrupt:
             kept.interrupt()
-            self._store_fit(bags, targets, usable, problems, features, kept)
+            # With nothing reached yet, an earlier model is the better one.
+            if not (kept.is_empty and self._earlier):
+                self.__dict__.update(fitted(kept))
             raise
         finally:
             del self._before, self._goes_on
-        self._store_fit(bags, targets, usable, problems, features, kept)
+        self.__dict__.update(fitted(kept))
         self._warn(kept)
 
     def _run_from(
@@ -202,7 +221,7 @@ class LatentMachine(BagPredictor):
         else:
             outer.begin_with(random_choice(problems, np.random.default_rng([_seed(self.random_state), start])))
 
-    def _store_fit(
+    def _fitted_by(
         self,
         bags: Bags,
         targets: Targets,
@@ -210,7 +229,7 @@ class LatentMachine(BagPredictor):
         problems: list[LatentProblem],
         features: CandidateFeatures,
         kept: Kept,
-    ) -> None:
+    ) -> dict[str, Any]:
         """All fitted attributes."""
         one = usable.size == 1
 
@@ -223,25 +242,30 @@ class LatentMachine(BagPredictor):
             return values[0].item() if one else values
 
         weights = spread(kept.w)
-        self.classes_, self._kind = targets.classes, targets.kind
-        self._bias = self._constant * weights[:, bags.n_features :].sum(axis=1)
-        self.objective_, self.dual_objective_ = scalar(spread(kept.objective)), scalar(spread(kept.dual))
-        self.gap_, self.n_iter_ = scalar(spread(kept.gap)), scalar(spread(kept.n_iter))
-        self.n_outer_ = scalar(spread(kept.n_outer))
+        bias = self._constant * weights[:, bags.n_features :].sum(axis=1)
         status = spread(np.array(kept.status, dtype="<U16"), "constant")
-        self.status_ = str(status[0]) if one else status
-        self.history_ = inner_history(kept.histories, usable)
-        self.outer_history_ = {
-            name: spread(values)[0] if one else spread(values) for name, values in kept.outer_history.items()
-        }
         places, values = kept.best_of(features, bags)
-        self.chosen_ = counted_within_bags(spread(places), bags, usable, one)
-        self.chosen_history_ = choice_tables(kept.choices, problems, bags, usable)
-        self._finish(targets, usable, spread(values))
-        self.n_passes_ = int(np.ceil(features.counter.n_rows / features.n_samples))
-        self.n_products_ = features.counter.n_products
-        # The last: with it the model is whole (see `all_or_nothing`).
-        self.coef_ = np.ascontiguousarray(weights[:, : bags.n_features])
+        intercepts, slopes = self._cut(targets, usable, spread(values), bias)
+        outer = kept.outer_history
+        return {
+            "coef_": np.ascontiguousarray(weights[:, : bags.n_features]),
+            "intercept_": intercepts,
+            "slope_": slopes,
+            "classes_": targets.classes,
+            "_kind": targets.kind,
+            "objective_": scalar(spread(kept.objective)),
+            "dual_objective_": scalar(spread(kept.dual)),
+            "gap_": scalar(spread(kept.gap)),
+            "n_iter_": scalar(spread(kept.n_iter)),
+            "n_outer_": scalar(spread(kept.n_outer)),
+            "status_": str(status[0]) if one else status,
+            "history_": inner_history(kept.histories, usable),
+            "outer_history_": {name: spread(rows)[0] if one else spread(rows) for name, rows in outer.items()},
+            "chosen_": counted_within_bags(spread(places), bags, usable, one),
+            "chosen_history_": choice_tables(kept.choices, problems, bags, usable),
+            "n_passes_": int(np.ceil(features.counter.n_rows / features.n_samples)),
+            "n_products_": features.counter.n_products,
+        }
 
     def _warn(self, kept: Kept) -> None:
         if np.max(kept.gap) > self.tol:
@@ -251,6 +275,17 @@ class LatentMachine(BagPredictor):
         else:
             return
         warn_user(f"{type(self).__name__}: {message}", ConvergenceWarning)
+
+
+class _Wish:
+    """A function that asks whether to stop; once it has said yes, that holds for whatever comes after."""
+
+    def __init__(self, wants_stop: Callable[[], bool]) -> None:
+        self._wants_stop, self.granted = wants_stop, False
+
+    def __call__(self) -> bool:
+        self.granted = self.granted or self._wants_stop()
+        return self.granted
 
 
 def _seed(random_state: Any) -> int:

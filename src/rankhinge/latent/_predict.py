@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rankhinge.latent.bags import Bags, is_bags_like
+from rankhinge.latent.bags import Bags, as_bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.svm._base import LinearRankingMachine
+from rankhinge.svm._fitting import warn_user
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of
 
@@ -26,19 +27,36 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         """Bags of what came in, with the number of features checked or remembered."""
         if not isinstance(X, Bags) and not is_bags_like(X):
             return Bags(self._validated(X, reset=reset))
-        bags = X if isinstance(X, Bags) else Bags(X)
+        bags = as_bags(X)
         if len(bags) == 0:
             raise ValueError("there are no bags")
+        self._check_names(bags.feature_names, reset)
         if reset:
             self.n_features_in_ = bags.n_features
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
         elif bags.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {bags.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
         return bags
+
+    def _check_names(self, names: NDArray[Any] | None, reset: bool) -> None:
+        """Remember the features' names, or compare with those of training, as scikit-learn does."""
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+            if names is not None:
+                self.feature_names_in_ = names
+            return
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and names is not None and not np.array_equal(known, names):
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"got {names[:5].tolist()}, fitted with {known[:5].tolist()}"
+            )
+        if (known is None) != (names is None):
+            which = "X does not have valid feature names, but" if names is None else "X has feature names, but"
+            how = "with" if names is None else "without"
+            warn_user(f"{which} {type(self).__name__} was fitted {how} feature names")
 
     def _loss(self) -> RankingLoss:
         """Whose metric `score` is."""
@@ -111,7 +129,7 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         """
         return classes_of(self.decision_function(X), self._kind, self.classes_)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, mask: ArrayLike | None = None) -> float:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
 
         Parameters
@@ -120,6 +138,8 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         y : array of shape (n_bags,) or (n_bags, K)
         sample_weight : None
             Accepted because scikit-learn's tools pass it; a ranking has no sample weights.
+        mask : bool array of shape (n_bags, K), optional
+            With a multilabel y: False where an entry is not labelled.
 
         Returns
         -------
@@ -127,6 +147,7 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
             Labels without both a positive and a negative in y do not count; nan if none does.
         """
         scores = self.decision_function(X)
-        if np.shape(y)[0] != scores.shape[0]:
-            raise ValueError(f"there are {scores.shape[0]} bags, but y has {np.shape(y)[0]} labels")
-        return labels_quality(self._loss(), self._kind, self.classes_, y, scores, sample_weight)
+        if np.shape(y)[:1] != scores.shape[:1]:
+            found = f"{np.shape(y)[0]} labels" if np.ndim(y) else "no labels"
+            raise ValueError(f"there are {scores.shape[0]} bags, but y has {found}")
+        return labels_quality(self._loss(), self._kind, self.classes_, y, scores, sample_weight, mask)

@@ -44,7 +44,9 @@ class Bags:
     dtype : dtype
         Of the candidates.
     ids : ndarray of shape (n_bags,)
-        The bags' ids; their numbers if none were given.
+        The bags' ids; their numbers if none were given. Some of the bags, ``bags[index]``, keep theirs.
+    feature_names : ndarray of shape (n_features,) or None
+        Of candidates that came in frames.
 
     Raises
     ------
@@ -70,10 +72,10 @@ class Bags:
         if bag_ids is not None and offsets is not None:
             raise ValueError("give bag_ids or offsets, not both")
         if bag_ids is None and offsets is None and is_bags_like(candidates):
-            X, sizes = _stacked(candidates)
+            X, sizes, names = _stacked(candidates)
             offsets = np.concatenate([[0], np.cumsum(sizes)])
         else:
-            X = _matrix(candidates, "candidates")
+            X, names = _matrix(candidates, "candidates"), _names_of(candidates)
         order, ids = None, None
         if bag_ids is not None:
             ids, order, offsets = _grouped(bag_ids, X.shape[0])
@@ -82,7 +84,8 @@ class Bags:
         bounds = _checked_offsets(offsets, X.shape[0], ids)
         if X.shape[1] == 0:
             raise ValueError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
-        self._set(X, order, bounds[:-1].copy(), bounds[1:].copy(), ids)
+        columns = None if names is None else np.array(names, dtype=object)
+        self._set(X, order, bounds[:-1].copy(), bounds[1:].copy(), ids, columns)
         self._refuse_nan()
 
     def _set(
@@ -92,23 +95,15 @@ class Bags:
         start: NDArray[np.int64],
         stop: NDArray[np.int64],
         ids: NDArray[Any] | None,
+        names: NDArray[Any] | None,
     ) -> None:
         self._X, self._order, self._start, self._stop = X, order, start, stop
-        self._ids = ids
+        self._ids, self.feature_names = ids, names
 
-    @classmethod
-    def _trusted(
-        cls,
-        X: Any,
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        order: NDArray[np.int64] | None = None,
-        ids: NDArray[Any] | None = None,
-    ) -> Self:
-        """Bags of what has been checked before."""
-        bags = cls.__new__(cls)
-        bags._set(X, order, start, stop, ids)
-        return bags
+    def _named_as(self, other: Bags) -> Self:
+        """The same with the ids of other bags."""
+        self._ids = other._ids
+        return self
 
     @property
     def shape(self) -> tuple[int]:
@@ -158,7 +153,7 @@ class Bags:
     def rows(self) -> NDArray[np.int64] | None:
         """The row of `matrix` of each candidate, bag by bag; None: all rows, in order."""
         in_order = self._order is None and np.array_equal(self._start[1:], self._stop[:-1])
-        if in_order and self._start[0] == 0 and self._stop[-1] == self._X.shape[0]:
+        if in_order and len(self) and self._start[0] == 0 and self._stop[-1] == self._X.shape[0]:
             return None
         offsets = self.offsets
         places = np.arange(offsets[-1]) + np.repeat(self._start - offsets[:-1], self.sizes)
@@ -187,8 +182,9 @@ class Bags:
             raise IndexError(f"bags are a vector, but {len(key)} indices were given")
         if not isinstance(key, slice):
             key = _index(key, len(self))
-        ids = None if self._ids is None else self._ids[key]
-        return self._trusted(self._X, self._start[key], self._stop[key], self._order, ids)
+        some = type(self).__new__(type(self))
+        some._set(self._X, self._order, self._start[key], self._stop[key], self.ids[key], self.feature_names)
+        return some
 
     def __iter__(self) -> Iterator[Any]:
         return (self[b] for b in range(len(self)))
@@ -226,14 +222,14 @@ def is_bags_like(candidates: Any) -> bool:
         return False
     # The first that has an item decides: a list of rows has numbers in them, a list of bags has rows.
     for bag in candidates:
-        if sparse.issparse(bag):
+        if bag is None or sparse.issparse(bag) or hasattr(bag, "columns"):
             return True
         if hasattr(bag, "ndim"):
             return int(bag.ndim) == 2
         if isinstance(bag, Sequence) and len(bag):
             return np.ndim(bag[0]) == 1
         return isinstance(bag, Sequence)
-    return False
+    return True
 
 
 def as_bags(X: Any) -> Bags:
@@ -259,9 +255,12 @@ def _matrix(X: Any, name: str) -> Any:
     if sparse.issparse(X):
         matrix: Any = X.tocsr()
     else:
-        matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
-        if matrix.dtype == object:
-            matrix = matrix.astype(np.float64)
+        try:
+            matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
+            if matrix.dtype == object:
+                matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be a matrix of numbers: {error}") from None
         if matrix.ndim != 2:
             raise ValueError(f"{name} must have two dimensions, got shape {matrix.shape}")
     if matrix.dtype.kind not in "iufb":
@@ -271,18 +270,30 @@ def _matrix(X: Any, name: str) -> Any:
     return matrix
 
 
-def _stacked(bags: Any) -> tuple[Any, NDArray[np.int64]]:
-    """The bags' arrays, one below the other, and how many rows each has."""
-    parts = []
+def _names_of(frame: Any) -> list[str] | None:
+    """The names of a frame's columns, if they are strings."""
+    columns = getattr(frame, "columns", None)
+    if columns is None or sparse.issparse(frame) or not all(isinstance(name, str) for name in columns):
+        return None
+    return list(columns)
+
+
+def _stacked(bags: Any) -> tuple[Any, NDArray[np.int64], list[str] | None]:
+    """The bags' arrays, one below the other, how many rows each has, and the names of the features."""
+    if len(bags) == 0:
+        raise ValueError("there are no bags")
+    parts, names = [], _names_of(bags[0])
     for b, bag in enumerate(bags):
-        if not sparse.issparse(bag) and np.size(bag) == 0 and np.ndim(bag) < 2:
+        if _names_of(bag) != names:
+            raise ValueError(f"bag {b} has other feature names than bag 0, or another order of them")
+        if isinstance(bag, Sequence | np.ndarray) and len(bag) == 0 and getattr(bag, "ndim", 1) < 2:
             raise ValueError(f"bag {b} is empty: it has no candidates")
         parts.append(_matrix(bag, f"bag {b}"))
         if parts[b].shape[1] != parts[0].shape[1]:
             raise ValueError(f"bag {b} has {parts[b].shape[1]} features, bag 0 has {parts[0].shape[1]}")
     sizes = np.array([part.shape[0] for part in parts])
     some = any(sparse.issparse(part) for part in parts)
-    return (sparse.vstack(parts, format="csr") if some else np.concatenate(parts)), sizes
+    return (sparse.vstack(parts, format="csr") if some else np.concatenate(parts)), sizes, names
 
 
 def _grouped(bag_ids: QueryIds, n: int) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64]]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rankhinge.inference import ranking_loss
 from rankhinge.latent.inner import InnerSolver, Point
+from rankhinge.latent.starts import ways_from_zero
 from rankhinge.losses import RankingLoss
 
 __all__ = ["HISTORY", "ConcaveConvex"]
@@ -26,6 +27,8 @@ __all__ = ["HISTORY", "ConcaveConvex"]
 HISTORY = ("objective", "bound", "loss", "n_changed", "time", "passes")
 
 _ROUNDING = 1e-7
+# Lengths of a step from w = 0 along a direction whose scores spread by 1.
+_STEPS_FROM_ZERO = np.geomspace(1e-4, 10.0, 6)
 # As long as the choices change, the inner problems are solved to this many times the tolerance only.
 _LOOSE = 10.0
 
@@ -115,8 +118,10 @@ class ConcaveConvex:
         solved = self.inner.solve(ks, fixed, [self.points[k] for k in ks], tol)
         for k in ks:
             self._finish_round(int(k), solved[int(k)], tol)
-            self.rounds[k].append(len(self._history))
         self._record()
+        # The last: an interrupt finds no round that the history lacks.
+        for k in ks:
+            self.rounds[k].append(len(self._history) - 1)
 
     def _finish_round(self, k: int, point: Point, tol: float) -> None:
         """Compare with the incumbent, take the new choices, and decide whether that was the last round."""
@@ -130,11 +135,14 @@ class ConcaveConvex:
             self.objective[k], self.points[k] = value, point
         else:
             self.points[k] = point = self._certified(k, point)
+        if not point.w.any() and self.inner.exact:
+            point = self._leave_zero(k, point)
         assert point.best is not None
         choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
         changed = np.flatnonzero((choice != self.choices[k]) & problem.relevant)
         self._n_changed[k], self._losses[k] = changed.size, self._loss_of(k, point)
         self._bounds[k] = (self.objective[k] - 0.5 * float(point.w @ point.w)) / self.inner.C[k]
+        value = float(self.objective[k])
         settled = changed.size == 0 or before - value <= tol * abs(value)
         if point.status == "stopped":
             self.status[k] = "stopped"
@@ -142,10 +150,35 @@ class ConcaveConvex:
             self.status[k] = "max_outer"
         elif settled and self._loose[k]:
             self._loose[k] = False
-        elif settled:
+        elif settled and (self._may_end() or self.n_outer[k] >= self.max_outer):
             # A problem that was not solved to its tolerance has not converged.
             self.status[k] = "converged" if point.gap <= tol else point.status.replace("converged", "max_iter")
         self._move(k, choice, changed)
+
+    def _may_end(self) -> bool:
+        """Whether a problem whose choices have settled is done."""
+        return True
+
+    def _leave_zero(self, k: int, point: Point) -> Point:
+        """From w = 0, a point at which F is lower, if one can be found; else the same one.
+
+        At w = 0 every candidate is the best of its bag, and a minimum of one inner problem need not be one of F.
+        """
+        inner, given = self.inner, self.inner.problems[k].given
+        directions = ways_from_zero(inner, k)
+        if directions.shape[1] == 0:
+            return point
+        found = inner.sweep(np.full(directions.shape[1], k), directions, [given] * directions.shape[1])
+        for c, direction in enumerate(directions.T):
+            ahead = inner.point(k, direction, found, c, given)
+            for step in _STEPS_FROM_ZERO:
+                moved = ahead.scaled(step)
+                value = inner.outer_value(k, moved)
+                if value < self.objective[k]:
+                    moved.primal = self.objective[k] = value
+                    moved.status, moved.dual, moved.n_iter, moved.history = "running", -np.inf, 0, []
+                    self.points[k] = point = moved
+        return point
 
     def _certified(self, k: int, point: Point) -> Point:
         """The incumbent, with the certificate of a round that did not improve on it."""

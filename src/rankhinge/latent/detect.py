@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge.detection import detection_average_precision, non_maxima_suppression
+from rankhinge.detection import check_boxes, detection_average_precision, non_maxima_suppression
 from rankhinge.latent.bags import Bags, as_bags
 
 __all__ = ["Detections", "detect", "plot_localisations"]
@@ -81,7 +81,7 @@ def detect(
     True
     """
     bags = as_bags(bags)
-    boxes = np.asarray(windows, dtype=np.float64)
+    boxes = check_boxes(windows, "windows")
     if boxes.shape != (bags.n_candidates, 4):
         raise ValueError(f"windows have shape {boxes.shape}, but there are {bags.n_candidates} candidates")
     if most_per_image is not None and most_per_image < 1:

@@ -98,6 +98,12 @@ class Point:
         excess = max(self.primal - self.dual, 0.0)
         return 0.0 if excess == 0.0 else excess / abs(self.primal)
 
+    def scaled(self, factor: float) -> Point:
+        """The point ``factor w``: it has the same best candidates; nothing is known about the inner problem there."""
+        assert self.values is not None
+        assert self.at is not None
+        return Point(factor * self.w, self.best, factor * self.values, factor * self.at)
+
 
 def _carrying(solver: Solver, c: int) -> Planes:
     """The planes that carry the lower bound: the others would only make the master problem larger."""
@@ -151,7 +157,9 @@ class InnerSolver:
         self.shrinks = options.shrinking and features.n_samples >= 4 * n_bags
         n_sets = len(self.problems) if self.shrinks else 1
         self._working = np.zeros((n_sets, features.n_samples), np.bool_)
-        # The solvers of the current turn and their problems, for those who are interrupted.
+        # For those who are interrupted: the best points of the current call of `solve` so far, and the solvers of its
+        # current turn with their problems.
+        self.best: dict[int, Point] = {}
         self.running: list[tuple[Solver, NDArray[np.int64]]] = []
         self._began = time.perf_counter()
 
@@ -191,6 +199,11 @@ class InnerSolver:
         scores = np.where(given >= 0, point.at, point.values[:, 0])
         return 0.5 * float(point.w @ point.w) + self.C[k] * self.hinge(k, scores, given)
 
+    def value_at_zero(self, k: int) -> float:
+        """``F(0)``."""
+        problem = self.problems[k]
+        return float(self.C[k]) * self.hinge(k, np.zeros(problem.members.size), problem.given)
+
     def solve(
         self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]], starts: list[Point | None], tol: float
     ) -> dict[int, Point]:
@@ -209,6 +222,7 @@ class InnerSolver:
         for c, k in enumerate(ks):
             self._prepare(k, fixed[c], starts[c])
         best: dict[int, Point] = {}
+        self.best = best
         going = {int(k): (fixed[c], starts[c]) for c, k in enumerate(ks)}
         known = all(start is not None for start in starts)
         aim = (_LITTLE_MORE * tol if known else max(_FIRST_TOL, tol)) if self.shrinks else tol
@@ -229,6 +243,22 @@ class InnerSolver:
             gap = max(found[k][0].gap for k in going)
             aim = _LITTLE_MORE * tol if few else float(np.clip(_PART * gap, _LITTLE_MORE * tol, aim))
         return best
+
+    def interrupted(self, k: int) -> Point | None:
+        """What an interrupted call of `solve` has reached for problem k, with its value F; None: nothing.
+
+        One pass over all candidates if the solver was interrupted in its first turn.
+        """
+        point = self.best.get(k)
+        if point is None:
+            for solver, ks in self.running:
+                place = np.flatnonzero(ks == k)
+                result = solver.result(status="interrupted")
+                if place.size and np.isfinite(result.objective[place[0]]):
+                    w, given = result.coef[:, place[0]], self.problems[k].given
+                    point = self.point(k, w, self.sweep(place, w[:, None], [given]), 0, given)
+                    point.n_iter = int(result.n_iter[place[0]])
+        return point
 
     def _prepare(self, k: int, fixed: NDArray[np.int64], start: Point | None) -> None:
         """Candidates for the working set, from the best at the start, or the first of each bag."""
@@ -324,7 +354,7 @@ class InnerSolver:
     def _look(self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]]) -> Sweep:
         """The sweep at the solutions. At w = 0 all candidates are the best: those count that are so a step further on.
 
-        Without that the procedure would end at w = 0 wherever a bad first choice leads there.
+        Without that the working set would lack what could lead away from there.
         """
         weights = np.concatenate([solver.result().coef for solver, _ in self.running], axis=1)
         zero = ~weights.any(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,19 @@ class Kept:
         self.running: tuple[ConcaveConvex, NDArray[np.int64]] | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been reached but w = 0."""
+        return not self.w.any()
+
+    def copy(self) -> Kept:
+        """What there is at present; goes its own way."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray | list):
+                setattr(other, name, value.copy())
+        return other
+
+    @property
     def outer_history(self) -> dict[str, NDArray[Any]]:
         """By round, (K, rounds); shorter ones go on with their last values."""
         length = max((values.size for history in self._outer for values in history.values()), default=0)
@@ -49,14 +63,14 @@ class Kept:
             if point is None or not outer.objective[c] < self.objective[k]:
                 continue
             self.w[k], self.objective[k], self.dual[k] = point.w, outer.objective[c], point.dual
-            self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, outer.n_outer[c]
+            rounds = outer.rounds[c]
+            self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, len(rounds)
             self.status[k], self.histories[k] = outer.status[c], point.history
-            self.choices[k] = [*outer.fixed[c][: int(outer.n_outer[c])], outer.choices[c]]
+            self.choices[k] = [*outer.fixed[c][: len(rounds)], outer.choices[c]]
             whole = outer.inner.problems[c].members.size == outer.inner.offsets.size - 1
             self._best[k] = None
             if whole and outer.inner.allowed is None and point.best is not None and point.values is not None:
                 self._best[k] = (point.best[:, 0], point.values[:, 0])
-            rounds = outer.rounds[c]
             self._outer[k] = {name: values[c, rounds] for name, values in history.items()}
 
     def best_of(self, features: CandidateFeatures, bags: Bags) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -77,18 +91,14 @@ class Kept:
         for k, status in zip(group, outer.status, strict=True):
             if status == "running":
                 self.status[k] = "interrupted"
-        for solver, ks in outer.inner.running:
-            result = solver.result(status="interrupted")
-            for c, k in enumerate(group[ks]):
-                # In its first round a problem has nothing but what the solver has: a value of the inner problem.
-                if not np.isfinite(self.objective[k]) and np.isfinite(result.objective[c]):
-                    self.w[k], self.objective[k] = result.coef[:, c], result.objective[c]
-                    self.dual[k], self.gap[k] = result.dual_objective[c], result.gap[c]
-                    self.n_iter[k], self._best[k] = result.n_iter[c], None
-
-
-def _padded(row: NDArray[Any], length: int) -> NDArray[Any]:
-    return np.pad(row, (0, length - row.size), mode="edge") if row.size else np.zeros(length, row.dtype)
+        for c, k in enumerate(group):
+            # In its first round a problem has nothing but what the inner solver has.
+            point = None if np.isfinite(self.objective[k]) else outer.inner.interrupted(c)
+            if point is not None:
+                self.w[k], self.objective[k] = point.w, outer.inner.outer_value(c, point)
+                self.dual[k], self.gap[k], self.n_iter[k] = point.dual, point.gap, point.n_iter
+            elif not np.isfinite(self.objective[k]):
+                self.objective[k] = outer.inner.value_at_zero(c)
 
 
 def inner_history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:

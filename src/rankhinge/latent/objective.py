@@ -74,8 +74,10 @@ class PlaneBook:
     def note(self, slopes: NDArray[np.float64], coefficients: Sequence[NDArray[np.float64]]) -> None:
         """Remember u of the positives for each column of `slopes`; the oldest are forgotten."""
         for slope, u in zip(slopes.T, coefficients, strict=True):
-            self._noted[_digest(slope)] = u
-            self._size += u.size
+            key = _digest(slope)
+            before = self._noted.pop(key, None)
+            self._noted[key] = u
+            self._size += u.size - (0 if before is None else before.size)
         while self._size > _MOST_NOTED:
             self._size -= self._noted.pop(next(iter(self._noted))).size
 

@@ -34,7 +34,8 @@ class LatentRankSVC(LatentMachine):
     Parameters
     ----------
     loss : str or RankingLoss, default "ap"
-        ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, or any object of `rankhinge.losses`.
+        ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, or any object of `rankhinge.losses`; ``"zero-one"`` is
+        `LatentSVC` without an intercept.
     C : float or array of shape (K,), default 1.0
         Weight of the loss.
     n_starts : int, default 1

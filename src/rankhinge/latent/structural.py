@@ -181,6 +181,8 @@ class LatentStructuralSVC(LatentMachine):
         -------
         self
         """
+        if self._loss().family == "zero-one":
+            raise ValueError("loss='zero-one' ranks nothing: use LatentSVC")
         return self._fit(X, y, chosen, mask)
 
     def _make_objective(

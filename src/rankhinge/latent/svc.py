@@ -19,6 +19,7 @@ from rankhinge.latent.problem import LatentProblem
 from rankhinge.losses import get_loss
 from rankhinge.svm._fitting import all_or_nothing
 from rankhinge.svm.rank_svc import Targets
+from rankhinge.svm.threshold import cut_rankings
 
 __all__ = ["LatentSVC"]
 
@@ -174,10 +175,12 @@ class LatentSVC(LatentMachine):
         # Each problem ignores other candidates, so that they cannot share their products.
         return super()._groups(n_problems) if self.ignore_confusing == 0 else list(np.arange(n_problems)[:, None])
 
-    def _finish(self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
-        self.intercept_, self.slope_ = self._bias.copy(), np.ones(usable.size)
-        for k in np.flatnonzero(~usable):
-            self.intercept_[k] = 1.0 if targets.relevant[k].any() else -1.0
+    def _cut(
+        self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # Labels that are not usable are called what all their bags are, as by the other machines.
+        constant = cut_rankings(targets, usable, scores, "f1")[0]
+        return np.where(usable, bias, constant), np.ones(usable.size)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""
@@ -206,8 +209,9 @@ class _Trimmed(ConcaveConvex):
                 # Planes through ignored candidates are no bounds any more, and the value at w is another.
                 self.begin_at(point.w[:, None], exact=True)
         super().step()
-        if self._n_trims < _MOST_TRIMS and self.status[0] == "converged":
-            self.status[0] = "running"
+
+    def _may_end(self) -> bool:
+        return self._n_trims >= _MOST_TRIMS
 
 
 def _less_confusing(problem: LatentProblem, scores: NDArray[np.float64], percent: float) -> NDArray[np.bool_]:

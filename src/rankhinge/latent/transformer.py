@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from rankhinge.latent.bags import Bags, is_bags_like
+from rankhinge.latent.bags import Bags, as_bags, is_bags_like
 
 __all__ = ["BagTransformer"]
 
 
-class BagTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class BagTransformer(
+    MetaEstimatorMixin,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,  # type: ignore[call-arg]
+):
     """Apply a row-wise transformer (a scaler, PCA) to the candidates of bags, inside a pipeline.
 
     Parameters
@@ -27,6 +33,8 @@ class BagTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     ----------
     transformer_ : transformer
         The fitted one.
+    n_features_in_ : int
+        Features of a candidate; only if the transformer knows it.
 
     Examples
     --------
@@ -54,7 +62,7 @@ class BagTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        candidates = X if _is_plain(X) else _bags(X).candidates()
+        candidates = X if _is_plain(X) else as_bags(X).candidates()
         self.transformer_ = clone(self.transformer).fit(candidates)
         return self
 
@@ -72,14 +80,24 @@ class BagTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if _is_plain(X):
             return self.transformer_.transform(X)
-        bags = _bags(X)
+        bags = as_bags(X)
         transformed = self.transformer_.transform(bags.candidates())
         result = Bags(transformed, offsets=bags.offsets)
-        return Bags._trusted(result.matrix, result._start, result._stop, ids=bags._ids)
+        return result._named_as(bags)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Those of the transformer."""
+        check_is_fitted(self)
         return self.transformer_.get_feature_names_out(input_features)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of a candidate."""
+        try:
+            check_is_fitted(self)
+        except NotFittedError as error:
+            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit") from error
+        return int(self.transformer_.n_features_in_)
 
     def __sklearn_tags__(self) -> Any:
         """Sparse candidates are for the transformer to accept or refuse."""
@@ -90,7 +108,3 @@ class BagTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
 def _is_plain(X: Any) -> bool:
     return not isinstance(X, Bags) and not is_bags_like(X)
-
-
-def _bags(X: Any) -> Bags:
-    return X if isinstance(X, Bags) else Bags(X)
