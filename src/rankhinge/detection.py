@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge._jit import kernel
+from rankhinge._jit import inner, kernel
 from rankhinge._validation import encode_queries
 
 __all__ = ["DetectionCurve", "detection_average_precision", "detection_curve", "iou", "non_maxima_suppression"]
@@ -92,6 +92,17 @@ def iou(first: ArrayLike, second: ArrayLike, *, pixels: bool = False) -> NDArray
     return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
 
 
+@inner
+def _overlap(first, i, second, j, more):
+    """Areas of intersection and union of two boxes."""
+    width = min(first[i, 2], second[j, 2]) - max(first[i, 0], second[j, 0]) + more
+    height = min(first[i, 3], second[j, 3]) - max(first[i, 1], second[j, 1]) + more
+    common = max(width, 0.0) * max(height, 0.0)
+    one = (first[i, 2] - first[i, 0] + more) * (first[i, 3] - first[i, 1] + more)
+    other = (second[j, 2] - second[j, 0] + more) * (second[j, 3] - second[j, 1] + more)
+    return common, one + other - common
+
+
 @kernel
 def _suppress(boxes, order, threshold, more, keep):
     """Mark boxes in the order of their scores unless one marked before overlaps by more than the threshold."""
@@ -99,17 +110,10 @@ def _suppress(boxes, order, threshold, more, keep):
     n_kept = 0
     for place in range(order.size):
         i = order[place]
-        area = (boxes[i, 2] - boxes[i, 0] + more) * (boxes[i, 3] - boxes[i, 1] + more)
         good = True
         for r in range(n_kept):
-            j = kept[r]
-            width = min(boxes[i, 2], boxes[j, 2]) - max(boxes[i, 0], boxes[j, 0]) + more
-            height = min(boxes[i, 3], boxes[j, 3]) - max(boxes[i, 1], boxes[j, 1]) + more
-            if width <= 0.0 or height <= 0.0:
-                continue
-            common = width * height
-            other = (boxes[j, 2] - boxes[j, 0] + more) * (boxes[j, 3] - boxes[j, 1] + more)
-            if common > threshold * (area + other - common):
+            common, union = _overlap(boxes, i, boxes, kept[r], more)
+            if common > threshold * union:
                 good = False
                 break
         if good:
@@ -258,18 +262,12 @@ def _match(boxes, image, order, objects, by_image, bounds, hard, min_iou, more, 
     for i in order:
         if image[i] < 0:
             continue
-        area = (boxes[i, 2] - boxes[i, 0] + more) * (boxes[i, 3] - boxes[i, 1] + more)
         highest, which = -1.0, -1
         for place in range(bounds[image[i]], bounds[image[i] + 1]):
-            j = by_image[place]
-            width = min(boxes[i, 2], objects[j, 2]) - max(boxes[i, 0], objects[j, 0]) + more
-            height = min(boxes[i, 3], objects[j, 3]) - max(boxes[i, 1], objects[j, 1]) + more
-            common = max(width, 0.0) * max(height, 0.0)
-            other = (objects[j, 2] - objects[j, 0] + more) * (objects[j, 3] - objects[j, 1] + more)
-            union = area + other - common
-            overlap = common / union if union > 0.0 else 0.0
-            if overlap > highest:
-                highest, which = overlap, j
+            common, union = _overlap(boxes, i, objects, by_image[place], more)
+            share = common / union if union > 0.0 else 0.0
+            if share > highest:
+                highest, which = share, by_image[place]
         if highest >= min_iou:
             if hard[which]:
                 is_true[i] = -1
