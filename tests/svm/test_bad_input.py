@@ -90,11 +90,17 @@ def test_C_that_is_not_positive(C):
         ([1.0, -2.0, 1.0], "C must be positive and finite, got -2"),
         ([1.0, np.nan, 1.0], "C must be positive and finite, got nan"),
         ([1.0, 2.0], r"C has shape \(2,\), but there are 3 problems"),
+        ([1.0, 1e90, 1.0], "C is 1e.90: .* overflow"),
     ],
 )
 def test_one_C_a_label(C, message):
     with pytest.raises(ValueError, match=message):
         RankSVC(C=C).fit(XL, YL)
+
+
+def test_a_scale_that_is_too_large():
+    with pytest.raises(ValueError, match="scale is 1e.150: .* overflow"):
+        RankSVC(bound="tight", scale=1e150).fit(X, y)
 
 
 @pytest.mark.parametrize("Cs", [[], [1.0, -1.0], [0.0], [np.nan], [[1.0]]])

@@ -45,6 +45,10 @@ __all__ = ["SOLVERS", "LinearRankingMachine", "Tuning", "per_problem"]
 SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
 
 
+# The square of a number enters the objective, times those of features and scores.
+_LARGEST = 1e60
+
+
 def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.float64]:
     """A positive number for each problem, from one for all or one for each."""
     numbers = np.asarray(values, dtype=np.float64)
@@ -53,6 +57,8 @@ def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.flo
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:
         raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
+    if numbers.max() > _LARGEST:
+        raise ValueError(f"{name} is {numbers.max()}: beyond {_LARGEST:g} its products with others would overflow")
     return np.broadcast_to(numbers, n_problems).copy()
 
 
