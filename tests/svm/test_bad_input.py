@@ -99,7 +99,7 @@ def test_one_C_a_label(C, message):
 
 
 def test_a_scale_that_is_too_large():
-    with pytest.raises(ValueError, match="scale is 1e.150: .* overflow"):
+    with pytest.raises(ValueError, match=r"scale is 1e.150: .* overflow"):
         RankSVC(bound="tight", scale=1e150).fit(X, y)
 
 

@@ -179,6 +179,29 @@ def test_an_interrupt_leaves_a_usable_model():
     assert model.predict(X).shape == y.shape
 
 
+@pytest.mark.parametrize("C", [1000.0, "auto"])
+@pytest.mark.parametrize("init", ["logistic", "convex"])
+def test_an_interrupt_while_the_start_is_found_leaves_that(monkeypatch, init, C):
+    from rankhinge.objective import RankingObjective
+
+    X, y = overlapping()
+    model = RankSVC(bound="tight", C=C, scale=10.0, init=init)
+    original, n_calls = RankingObjective.adjoint, iter(range(1, 10**6))
+
+    def adjoint(self, coefficients):
+        if next(n_calls) == 4:
+            raise KeyboardInterrupt
+        return original(self, coefficients)
+
+    monkeypatch.setattr(RankingObjective, "adjoint", adjoint)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert model.objective_ == pytest.approx(value(model, X, y), rel=1e-9)
+    assert (X @ model.init_coef_[0]).std() == pytest.approx(10.0)
+    assert model.score(X, y) > 1.2 * y.mean()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

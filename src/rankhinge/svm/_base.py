@@ -21,6 +21,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, warn_user
+from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
     AUTO_TIGHTNESS,
@@ -109,9 +110,9 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, objective: RankingObjective, tuning: Tuning, **options: Any) -> SolverResult:
         """Run the solver to its end; an interrupt leaves the best model so far, and passes on."""
-        n_passes = 0.0
+        n_passes, interrupted = 0.0, None
         if self.bound == "tight":
-            solver, n_passes = self._tight_solver(objective, tuning, **options)
+            solver, n_passes, interrupted = self._tight_solver(objective, tuning, **options)
         else:
             C = np.ones(objective.n_problems) if isinstance(tuning.C, str) else tuning.C
             self._chosen = {"C_": C}
@@ -133,6 +134,9 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 while not solver.done:
                     solver.step()
                     progress.update(**solver.report())
+                    if interrupted is not None:
+                        # What there was of a start has its value now: it is the best model so far.
+                        raise interrupted
                     if wants_stop():
                         break
         except KeyboardInterrupt:
@@ -147,20 +151,29 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _tight_solver(
         self, objective: RankingObjective, tuning: Tuning, start: NDArray[np.float64] | None = None
-    ) -> tuple[Solver, float]:
-        """The solver of the tight bound, around a start that is found first, and the passes which that took."""
+    ) -> tuple[Solver, float, KeyboardInterrupt | None]:
+        """The solver of the tight bound, around a start that is found first, and the passes which that took.
+
+        An interrupt meanwhile makes do with the start so far, and is returned.
+        """
         self._check_bound()
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
         by_default = INIT_C.get(tuning.init, 1.0) if isinstance(tuning.init, str) else 1.0
         init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
-        found = find_start(
-            tuning.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
-        )
+        interrupted = None
+        try:
+            found = find_start(
+                tuning.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
+            )
+        except InterruptedStart as error:
+            found, interrupted = error.start, KeyboardInterrupt()
+            if not found.coef.any():
+                raise interrupted from error
         centre = rescaled(objective, found.coef, scale)
         n_flat = np.count_nonzero(~centre.any(axis=0))
-        if n_flat:
+        if n_flat and interrupted is None:
             which = "" if K == 1 else f" of {n_flat} of the {K} problems"
             warn_user(
                 f"the start{which} gives all samples of a list the same score: the fit begins at 0 instead. Choose "
@@ -177,7 +190,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             random_state=seed_of(self.random_state),
             start=start,
         )
-        return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1)
+        return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1), interrupted
 
     @contextmanager
     def _callbacks(self, fitted: Callable[[], dict[str, Any]] | None = None) -> Iterator[Callable[[], bool]]:

@@ -12,7 +12,7 @@ made of.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from rankhinge._jit import inner, kernel, once
 from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
 from rankhinge.solvers import Descent
+from rankhinge.svm._fitting import interrupts
 
-__all__ = ["fit_logistic"]
+__all__ = ["InterruptedStart", "Start", "fit_logistic"]
 
 _NEWTON_STEPS, _INTERCEPT_TOLERANCE = 50, 1e-10
 _NEAR = 30.0
@@ -122,6 +123,21 @@ def _profiles(scores, relevant, offsets, weights, intercepts, u):
     return total
 
 
+class Start(NamedTuple):
+    """Coefficients (d, K), and the passes over X that they took."""
+
+    coef: NDArray[np.float64]
+    n_passes: float
+
+
+class InterruptedStart(KeyboardInterrupt):
+    """Ctrl-C while a start is being found; `start` is what was reached."""
+
+    def __init__(self, start: Start) -> None:
+        super().__init__()
+        self.start = start
+
+
 class _LogisticLoss:
     """The logistic loss of each problem's samples as a function of the scores.
 
@@ -157,7 +173,7 @@ def fit_logistic(
     problems: NDArray[np.int64] | None = None,
     tol: float = 1e-5,
     window: int = 5,
-) -> tuple[NDArray[np.float64], int]:
+) -> Start:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
     Parameters
@@ -172,8 +188,12 @@ def fit_logistic(
 
     Returns
     -------
-    coef : ndarray of shape (d, K)
-    n_passes : int
+    Start
+
+    Raises
+    ------
+    InterruptedStart
+        After Ctrl-C, with what was reached.
     """
     K = objective.n_problems
     centre = np.zeros((objective.n_features, K))
@@ -181,10 +201,18 @@ def fit_logistic(
     coef = centre.copy() if start is None else start.copy()
     problems = np.arange(K) if problems is None else problems
     descent = Descent(objective, loss.evaluate, C, centre, coef, problems, tol=tol, window=window)
-    for _ in range(_ITERATIONS):
-        if descent.active.size == 0:
-            break
-        descent.step()
-    for k in problems:
-        coef[:, k] = descent.point(int(k))
-    return coef, descent.n_passes
+
+    def reached() -> Start:
+        for k in problems:
+            coef[:, k] = descent.point(int(k))
+        return Start(coef, descent.n_passes)
+
+    try:
+        with interrupts():
+            for _ in range(_ITERATIONS):
+                if descent.active.size == 0:
+                    break
+                descent.step()
+    except KeyboardInterrupt as error:
+        raise InterruptedStart(reached()) from error
+    return reached()

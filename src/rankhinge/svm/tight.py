@@ -13,20 +13,20 @@ multiples are worth trying.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
-from rankhinge.svm.logistic import fit_logistic
+from rankhinge.svm._fitting import interrupts
+from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 
 __all__ = [
     "AUTO_PULL",
     "AUTO_TIGHTNESS",
     "INIT_C",
-    "Start",
     "find_start",
     "given_start",
     "n_negatives",
@@ -41,13 +41,6 @@ AUTO_PULL = 0.3
 INIT_C = {"logistic": 1.0, "convex": 100.0}
 
 
-class Start(NamedTuple):
-    """Coefficients (d, K), and the passes over X that they took."""
-
-    coef: NDArray[np.float64]
-    n_passes: float
-
-
 def find_start(
     init: Any, objective: RankingObjective, C: NDArray[np.float64], *, tol: float, max_iter: int, random_state: Any
 ) -> Start:
@@ -59,13 +52,23 @@ def find_start(
     objective : RankingObjective
     C : ndarray of shape (K,)
         Of the logistic regression or of the convex bound.
+
+    Raises
+    ------
+    InterruptedStart
+        After Ctrl-C, with what was reached.
     """
     if not isinstance(init, str):
         return Start(init.T.copy(), 0)
     if init == "logistic":
-        return Start(*fit_logistic(objective, C))
+        return fit_logistic(objective, C)
     solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
-    result = solver.run()
+    try:
+        with interrupts():
+            result = solver.run()
+    except KeyboardInterrupt as error:
+        result = solver.result(status="interrupted")
+        raise InterruptedStart(Start(result.coef, result.n_passes)) from error
     return Start(result.coef, result.n_passes)
 
 
