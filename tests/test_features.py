@@ -200,7 +200,7 @@ def test_registry(monkeypatch):
     assert feature_map(np.ones((2, 2))).n_samples == 2
 
 
-@pytest.mark.parametrize("X", [[[1.0]], "text", None, np.ones(3), np.ones((2, 2, 2))])
+@pytest.mark.parametrize("X", [[[1.0]], "text", None, np.ones(3), np.ones((2, 2, 2)), sparse.coo_array(np.ones(3))])
 def test_no_feature_map(X):
     with pytest.raises(TypeError, match="there is no feature map for"):
         feature_map(X)

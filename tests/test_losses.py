@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import pickle
 
+import numba
 import numpy as np
 import pytest
 
-from rankhinge import losses, most_violating_ranking, most_violating_rankings
+from rankhinge import losses, most_violating_ranking, most_violating_rankings, structured_hinge
 from rankhinge.losses import (
     AUC,
     DCG,
@@ -145,6 +147,8 @@ def test_unknown_names(name):
         (lambda: RBP(float("nan")), "persistence is nan"),
         (lambda: SoftNDCG(0), "k is 0"),
         (lambda: SoftNDCG(-3), "k is -3"),
+        (lambda: SoftNDCG(2.5), "k is 2.5"),
+        (lambda: get_loss(["ap"]), "unknown loss"),
     ],
 )
 def test_wrong_parameters(make, message):
@@ -154,7 +158,7 @@ def test_wrong_parameters(make, message):
 
 @pytest.mark.parametrize("argument", ["step", "partial_sum"])
 def test_a_custom_loss_needs_functions(argument):
-    with pytest.raises(TypeError, match=f"{argument} must be a function of .* got 3"):
+    with pytest.raises(TypeError, match=f"{argument} must be a plain function of .* got 3"):
         CustomLoss(**{"step": steep_step, argument: 3})
 
 
@@ -497,3 +501,98 @@ def test_a_copy_checks_as_the_original_does():
     for loss in (DCG([1.0, 2.0]), copy.deepcopy(DCG([1.0, 2.0]))):
         with pytest.raises(ValueError, match="not suitable"):
             loss.require_suitable(2)
+
+
+LIST = np.random.default_rng(0).normal(size=200), np.arange(200) < 60
+
+
+def ndcg_at_20(j, i, n_positives, n_negatives):
+    total = 0.0
+    for k in range(1, n_positives + 1):
+        total += 1 / math.log2(1 + k)
+    here = 1 / math.log2(i + j + 1) if i + j <= 20 else 0.0
+    before = 1 / math.log2(i + j) if i + j - 1 <= 20 else 0.0
+    return (here - before) / total
+
+
+def raises(j, i, n_positives, n_negatives):
+    if n_positives > 50:
+        raise ValueError("too many")
+    return -1.0 / (n_positives * n_negatives)
+
+
+UNSUITABLE = {
+    "a hard cut": (ndcg_at_20, "step.* < step.*: a negative may want a place above a better one"),
+    "an error": (raises, "step raised ValueError: too many"),
+    "NaN": (lambda j, i, P, N: np.nan if P > 50 else -1.0 / (P * N), "is nan: it must be finite"),
+    "too large": (lambda j, i, P, N: -1.0 / (P * N) if P < 50 else -2.0 / (P * N), "must not exceed 1"),
+    "division by 0": (lambda j, i, P, N: -1.0 / (P * N) if P < 50 else -1.0 / (j - 5), "step raised ZeroDivisionError"),
+    "cannot be compiled": (lambda j, i, P, N: -float(str(1)) / (P * N) / len({}.setdefault(1, {2: 3})), "compiled"),
+}
+
+
+@pytest.mark.parametrize("name", UNSUITABLE)
+def test_steps_are_checked_at_the_size_of_the_list(name):
+    step, message = UNSUITABLE[name]
+    with pytest.raises(ValueError, match=message):
+        structured_hinge(*LIST, CustomLoss(step))
+
+
+def test_integers_of_64_bits():
+    scores = np.random.default_rng(0).normal(size=100_000)
+    loss = CustomLoss(lambda j, i, P, N: -1.0 / ((i + j) ** 4 * P))
+    with pytest.raises(ValueError, match=r"with .* positives and .* negatives, step"):
+        structured_hinge(scores, np.arange(100_000) < 10, loss)
+
+
+def test_a_partial_sum_that_is_another():
+    loss = CustomLoss(lambda j, i, P, N: -1 / (P * N), lambda j, i, P, N: -i / (P * N) if i > 1 else 0.0)
+    with pytest.raises(ValueError, match=r"partial_sum\(1, 2\) - partial_sum\(1, 1\) is .* but the steps"):
+        structured_hinge(*LIST, loss)
+
+
+def test_functions_that_are_no_functions():
+    class Callable:
+        def __call__(self, j, i, P, N):
+            return -1.0 / (P * N)
+
+    for wrong in (Callable(), functools.partial(steep_step, N=3), Callable().__call__):
+        with pytest.raises(TypeError, match="step must be a plain function"):
+            CustomLoss(wrong)
+    jitted = CustomLoss(numba.njit(lambda j, i, P, N: -1.0 / (P * N)))
+    assert structured_hinge(*LIST, jitted) == pytest.approx(structured_hinge(*LIST, "auc"))
+
+
+@pytest.mark.parametrize("n", [20, 100, 1000])
+def test_linear_discounts_are_convex(n):
+    loss = DCG(np.linspace(1, 0, n))
+    scores, relevant = np.random.default_rng(0).normal(size=n), np.arange(n) < 5
+    assert check_suitable(loss, 5, n - 5)
+    assert structured_hinge(scores, relevant, loss) > 0
+    assert structured_hinge(scores, relevant, DCG(lambda rank: np.maximum(1 - rank / 50, 0))) > 0
+    assert repr(loss) == f"DCG({n} discounts)"
+
+
+def test_a_discount_is_asked_for_ranks_of_the_list_only():
+    assert structured_hinge([0.3, 0.1, -0.2, 0.5, 0], [1, 0, 1, 0, 0], DCG(lambda rank: (10.0 - rank) / 10)) > 0
+    with pytest.raises(ValueError, match=r"discount\(11\) is -0.1"):
+        structured_hinge(np.arange(12.0), np.arange(12) < 3, DCG(lambda rank: (10.0 - rank) / 10))
+
+
+@pytest.mark.parametrize(("loss", "name"), [(RBP(0.5), "persistence"), (SoftNDCG(3), "k"), (DCG([1.0]), "discount")])
+def test_parameters_cannot_be_changed(loss, name):
+    with pytest.raises(AttributeError):
+        setattr(loss, name, 2)
+
+
+def test_a_subclass_with_a_step_of_its_own_is_refused():
+    class Mine(AveragePrecision):
+        def step(self, j, i, n_positives, n_negatives):
+            return -1.0 / (n_positives * n_negatives)
+
+    class Named(AveragePrecision):
+        name = "mine"
+
+    with pytest.raises(TypeError, match="has no compiled step: use CustomLoss"):
+        structured_hinge(*LIST, Mine())
+    assert structured_hinge(*LIST, Named()) == structured_hinge(*LIST, "ap")

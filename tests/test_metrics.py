@@ -687,3 +687,16 @@ def test_a_scorer_leaves_out_queries_without_a_relevant_row():
     assert make_query_scorer("ndcg@10")(model, X, y, qid=qid) == 1.0
     assert math.isnan(make_query_scorer("ndcg", no_positives="nan")(model, X, y, qid=qid))
     assert make_query_scorer(lambda relevance, scores, *, qid: 0.5)(model, X, y, qid=qid) == 0.5
+
+
+@pytest.mark.parametrize("which", ["relevance", "scores", "qid"])
+def test_masked_entries(which):
+    arguments = {"relevance": np.array([1, 0, 1]), "scores": np.array([1.0, 2.0, 3.0]), "qid": np.zeros(3, int)}
+    arguments[which] = np.ma.array(arguments[which], mask=[False, True, False])
+    with pytest.raises(ValueError, match=rf"{which}\[1\] is masked"):
+        average_precision(**arguments)
+
+
+def test_complex_scores():
+    with pytest.raises(ValueError, match="scores must be real"):
+        average_precision([1, 0], [1j, 2.0])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SuitabilityReport", "judge_steps"]
+__all__ = ["SuitabilityReport", "jit_functions", "judge_compiled", "judge_steps"]
+
+# Of a compiled step so many values are looked at for each pair of numbers of positives and negatives.
+_MOST_VALUES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -103,3 +107,99 @@ def _out_of_order_scores(steps: NDArray[np.float64], j: int, i: int) -> dict[str
         "relevant": np.arange(n_positives + n_negatives) < n_positives,
         "ranks": (int(ranks[j - 1]), int(ranks[j])),
     }
+
+
+def jit_functions(step: Any, partial_sum: Any) -> tuple[Any, Any]:
+    """A user's functions compiled by numba; an error in its words if that cannot be done."""
+    from numba import njit, types
+    from numba.core.errors import NumbaError
+
+    compiled = []
+    for name, function in (("step", step), ("partial_sum", partial_sum)):
+        made = None if function is None else njit(function)
+        try:
+            if made is not None:
+                made.compile((types.int64,) * 4)
+        except NumbaError as error:
+            raise ValueError(f"{name} {function!r} cannot be compiled: {error}") from None
+        compiled.append(made)
+    return compiled[0], compiled[1]
+
+
+@cache
+def _sampler() -> Any:
+    """``sample(function, js, is_, P, N)``: the values of a compiled function; the GIL is kept, errors are passed on."""
+    from numba import njit
+
+    @njit
+    def sample(function, js, is_, n_positives, n_negatives):  # type: ignore[no-untyped-def]
+        values = np.empty((js.size, is_.size))
+        for a in range(js.size):
+            for b in range(is_.size):
+                values[a, b] = function(js[a], is_[b], n_positives, n_negatives)
+        return values
+
+    return sample
+
+
+def judge_compiled(step: Any, partial_sum: Any, n_samples: int) -> str:
+    """Why a compiled step (and its partial sum) does not serve lists of this length; empty if nothing was found.
+
+    For some ten divisions into positives and negatives it is looked at for all i, up to a limit, and for pairs of
+    neighbouring j from the first to the last.
+    """
+    sample = _sampler()
+    counts = np.unique(np.geomspace(1, max(n_samples - 1, 1), 10).astype(np.int64))
+    for n_positives in np.unique(np.concatenate([counts, n_samples - counts])).tolist():
+        n_negatives = n_samples - n_positives
+        if n_positives < 1 or n_negatives < 1:
+            continue
+        firsts = np.geomspace(1, n_negatives, 24).astype(np.int64)
+        js = np.unique(np.concatenate([firsts, firsts + 1]).clip(1, n_negatives))
+        if n_positives * n_negatives <= _MOST_VALUES:
+            js = np.arange(1, n_negatives + 1)
+        dense = np.arange(1, min(n_positives, _MOST_VALUES // js.size) + 1)
+        is_ = np.unique(np.concatenate([dense, np.geomspace(1, n_positives, 64).astype(np.int64)]))
+        reason = _judge_sample(sample, step, partial_sum, js, is_, n_positives, n_negatives)
+        if reason:
+            return f"with {n_positives} positives and {n_negatives} negatives, {reason}"
+    return ""
+
+
+def _judge_sample(
+    sample: Any,
+    step: Any,
+    partial_sum: Any,
+    js: NDArray[np.int64],
+    is_: NDArray[np.int64],
+    n_positives: int,
+    n_negatives: int,
+) -> str:
+    try:
+        steps = sample(step, js, is_, n_positives, n_negatives)
+    except Exception as error:
+        return f"step raised {type(error).__name__}: {error}"
+    for a, b in np.argwhere(~(np.isfinite(steps) & (steps <= 0)))[:1]:
+        return f"step({js[a]}, {is_[b]}) is {steps[a, b]}: it must be finite and ≤ 0"
+    tolerance = 8 * np.finfo(np.float64).eps * max(1.0, float(np.abs(steps).max()))
+    follows = np.diff(js) == 1
+    for a, b in np.argwhere((np.diff(steps, axis=0) < -tolerance) & follows[:, None])[:1]:
+        return (
+            f"step({js[a + 1]}, {is_[b]}) = {steps[a + 1, b]:.6g} < step({js[a]}, {is_[b]}) = {steps[a, b]:.6g}: a "
+            "negative may want a place above a better one"
+        )
+    # Sums of some of the terms: none is positive, so they cannot exceed the whole.
+    if -steps.sum() > 1 + 1e-9:
+        return f"the worst ranking has loss {-steps.sum():.6g} or more: it must not exceed 1"
+    if partial_sum is None:
+        return ""
+    within = is_[: int(np.searchsorted(is_ - np.arange(is_.size), 1, side="right"))]
+    sums = sample(partial_sum, js, np.append(within, within[-1] + 1), n_positives, n_negatives)
+    expected = np.concatenate([np.zeros((js.size, 1)), np.cumsum(steps[:, : within.size], axis=1)], axis=1)
+    wrong = ~(np.abs(sums - sums[:, :1] - expected) <= 1e-6 * (np.abs(expected).max() + np.finfo(np.float64).tiny))
+    for a, b in np.argwhere(wrong)[:1]:
+        return (
+            f"partial_sum({js[a]}, {b + 1}) - partial_sum({js[a]}, 1) is {sums[a, b] - sums[a, 0]:.6g}, but the steps "
+            f"before {b + 1} add up to {expected[a, b]:.6g}"
+        )
+    return ""

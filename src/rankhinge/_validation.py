@@ -8,11 +8,27 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["QueryIds", "check_offsets", "check_relevant", "check_scores", "describe_bad_score", "encode_queries"]
+__all__ = [
+    "QueryIds",
+    "check_mask",
+    "check_offsets",
+    "check_relevant",
+    "check_scores",
+    "describe_bad_score",
+    "encode_queries",
+    "refuse_masked",
+]
 
 QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise if an entry of a masked array is masked: what lies under a mask is no value."""
+    if isinstance(values, np.ma.MaskedArray):
+        for place in np.argwhere(np.ma.getmaskarray(values))[:1]:
+            raise ValueError(f"{name}[{', '.join(map(str, place))}] is masked")
 
 
 def check_scores(scores: ArrayLike) -> NDArray[Any]:
@@ -20,6 +36,7 @@ def check_scores(scores: ArrayLike) -> NDArray[Any]:
 
     Whether they are finite is found out by the first pass that reads them.
     """
+    refuse_masked(scores, "scores")
     array = np.asarray(scores)
     if array.ndim != 1:
         raise ValueError(f"scores must be one-dimensional, got shape {array.shape}")
@@ -32,6 +49,7 @@ def check_scores(scores: ArrayLike) -> NDArray[Any]:
 
 def check_relevant(relevant: ArrayLike, n_samples: int) -> NDArray[np.bool_]:
     """Relevance as a read-only vector of bool; numbers must be 0 or 1."""
+    refuse_masked(relevant, "relevant")
     array = np.asarray(relevant)
     if array.shape != (n_samples,):
         raise ValueError(f"relevant has shape {array.shape}, scores have shape ({n_samples},)")
@@ -85,6 +103,7 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
     >>> queries.tolist(), codes.tolist()
     (['b', 'a'], [0, 1, 0])
     """
+    refuse_masked(qid, "qid")
     # An array made of a list would merge 1 and "1", and split tuples into columns.
     rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
     if isinstance(rows, np.ndarray) and rows.ndim != 1:

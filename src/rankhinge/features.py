@@ -204,4 +204,4 @@ class _Sparse:
 
 
 register(lambda X: isinstance(X, np.ndarray) and X.ndim == 2, _Dense)
-register(sparse.issparse, _Sparse)
+register(lambda X: sparse.issparse(X) and X.ndim == 2, _Sparse)

@@ -17,14 +17,16 @@ Mohapatra, Rolínek, Jawahar, Kolmogorov, Kumar: Efficient Optimization for Rank
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge._suitability import SuitabilityReport, judge_steps
+from rankhinge._suitability import SuitabilityReport, jit_functions, judge_compiled, judge_steps
 
 __all__ = [
     "AUC",
@@ -134,22 +136,34 @@ class DCG(RankingLoss):
     family = "discount"
 
     def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
-        self.discount = discount
+        self._discount = discount
         self._table = _NO_TABLE
         self._convex_up_to = 1
+
+    @property
+    def discount(self) -> Callable[[NDArray[Any]], ArrayLike] | ArrayLike:
+        """D, as it was given."""
+        return self._discount
 
     def table(self, length: int) -> NDArray[np.float64]:
         """``D(0) = 0, D(1), …``: at least `length` entries, kept for the next call."""
         table = self._table
         if table.size < length:
-            # An eighth more than asked for: lists that grow a little do not build it anew each time.
-            size = max(64, length + length // 8) if callable(self.discount) else length
-            table = np.zeros(size)
-            for start in range(1, size, _BLOCK):
-                stop = min(start + _BLOCK, size)
-                table[start:stop] = self._discounts(start, stop)
+            try:
+                # An eighth more than asked for: lists that grow a little do not build it anew each time.
+                table = self._tabulate(max(64, length + length // 8) if callable(self.discount) else length)
+            except Exception:
+                # A discount need not make sense beyond the list.
+                table = self._tabulate(length)
             self._table = table
         # Not the attribute: another thread may have stored a shorter table in the meantime.
+        return table
+
+    def _tabulate(self, size: int) -> NDArray[np.float64]:
+        table = np.zeros(size)
+        for start in range(1, size, _BLOCK):
+            stop = min(start + _BLOCK, size)
+            table[start:stop] = self._discounts(start, stop)
         return table
 
     def _discounts(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -178,11 +192,11 @@ class DCG(RankingLoss):
         if n_samples <= self._convex_up_to:
             return
         table = self.table(n_samples + 1)
+        # A discount may be a difference of numbers as large as the first.
+        rounding = 8 * np.finfo(np.float64).eps * float(table[1])
         for start in range(2, n_samples + 1, _BLOCK):
             stop = min(start + _BLOCK, n_samples + 1)
             before, here = table[start - 1 : stop - 1], table[start:stop]
-            # The table is exact to half a unit in its last place, and so are its second differences at best.
-            rounding = 4 * np.finfo(np.float64).eps * here + np.finfo(np.float64).tiny
             bent = np.zeros(here.size, np.bool_)
             bent[1 if start == 2 else 0 :] = (here - 2 * before + table[start - 2 : stop - 2] < -2 * rounding)[
                 1 if start == 2 else 0 :
@@ -190,8 +204,9 @@ class DCG(RankingLoss):
             wrong = np.flatnonzero((here - before > rounding) | bent)
             if wrong.size:
                 rank = start + int(wrong[0])
-                report = check_suitable(self, 1, rank - 1)
-                raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {report.reason}")
+                reason = f"the discount is not convex and falling about rank {rank}"
+                reason = check_suitable(self, 1, rank - 1).reason or reason
+                raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {reason}")
         self._convex_up_to = n_samples
 
     def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
@@ -203,7 +218,8 @@ class DCG(RankingLoss):
         return {**self.__dict__, "_table": _NO_TABLE, "_convex_up_to": 1}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.discount!r})"
+        size = 0 if callable(self.discount) else np.size(self.discount)
+        return f"{type(self).__name__}({self.discount!r})" if size <= 8 else f"{type(self).__name__}({size} discounts)"
 
 
 class NDCG(DCG):
@@ -230,14 +246,19 @@ class SoftNDCG(DCG):
     """
 
     def __init__(self, k: int) -> None:
-        if k < 1:
-            raise ValueError(f"k is {k}: it must be at least 1")
-        self.k = int(k)
-        self.name = f"ndcg@{self.k}"
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k is {k!r}: it must be an integer of at least 1")
+        self._k: int = int(k)
+        self.name = f"ndcg@{self._k}"
         super().__init__(self._soft_discount)
 
+    @property
+    def k(self) -> int:
+        """Ranks beyond it do not count."""
+        return self._k
+
     def _soft_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.maximum(_log_discount(ranks) - 1.0 / math.log2(self.k + 2), 0.0)
+        return np.maximum(_log_discount(ranks) - 1.0 / math.log2(self._k + 2), 0.0)
 
     def __repr__(self) -> str:
         return f"SoftNDCG(k={self.k})"
@@ -249,7 +270,8 @@ class RBP(DCG):
     Parameters
     ----------
     persistence : float, default 0.9
-        ρ in (0, 1): the probability that a reader goes on to the next item.
+        ρ in (0, 1): the probability that a reader goes on to the next item. (`metrics.rbp` has another default, and is
+        not normalised unless asked to: ``metrics.rbp(…, persistence=0.9, normalize=True)`` is the one of this loss.)
     """
 
     name = "rbp"
@@ -257,11 +279,16 @@ class RBP(DCG):
     def __init__(self, persistence: float = 0.9) -> None:
         if not 0.0 < persistence < 1.0:
             raise ValueError(f"persistence is {persistence}: it must lie strictly between 0 and 1")
-        self.persistence = float(persistence)
+        self._persistence = float(persistence)
         super().__init__(self._geometric_discount)
 
+    @property
+    def persistence(self) -> float:
+        """ρ."""
+        return self._persistence
+
     def _geometric_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.power(self.persistence, ranks - 1.0)
+        return np.power(self._persistence, ranks - 1.0)
 
     def __repr__(self) -> str:
         return f"RBP(persistence={self.persistence})"
@@ -293,11 +320,12 @@ class CustomLoss(RankingLoss):
     Parameters
     ----------
     step : callable
-        ``step(j, i, n_positives, n_negatives)``, both indices from 1, returning ``t(j, i) ≤ 0``. It must be in
-        the part of Python that numba compiles.
+        ``step(j, i, n_positives, n_negatives)``, both indices from 1, returning ``t(j, i) ≤ 0``. A plain function in
+        the part of Python that numba compiles: its integers have 64 bits, and globals that it reads are taken as they
+        are at the first use. Whether it is suitable is checked for each new length of lists, at many of its places.
     partial_sum : callable, optional
         ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)`` in O(1). With it the loss of a
-        ranking costs O(N) instead of O(P N).
+        ranking costs O(N) instead of O(P N). It is compared with the step where that is checked.
     name : str, default "custom"
 
     Examples
@@ -309,32 +337,49 @@ class CustomLoss(RankingLoss):
     True
     """
 
-    # The callbacks that inference has made of it and their addresses; a copy gets its own.
+    # Compiled functions, and the callbacks that inference has made of them with their addresses; a copy gets its own.
+    _jitted: Any = None
     _compiled: Any = None
 
     def __init__(self, step: Step, partial_sum: Step | None = None, name: str = "custom") -> None:
         for argument, function in (("step", step), ("partial_sum", partial_sum)):
-            if not callable(function) and not (argument == "partial_sum" and function is None):
-                raise TypeError(f"{argument} must be a function of (j, i, n_positives, n_negatives), got {function!r}")
-        self.step_function = step
-        self.partial_sum = partial_sum
+            plain = inspect.isfunction(getattr(function, "py_func", function))
+            if not plain and not (argument == "partial_sum" and function is None):
+                raise TypeError(
+                    f"{argument} must be a plain function of (j, i, n_positives, n_negatives), got {function!r}"
+                )
+        # What numba has compiled already is compiled anew, into the kernels.
+        self.step_function: Step = getattr(step, "py_func", step)
+        self.partial_sum: Step | None = getattr(partial_sum, "py_func", partial_sum)
         self.name = name
-        self._checked = False
+        self._checked_up_to = 0
+
+    def jitted(self) -> tuple[Any, Any]:
+        """The step and the partial sum (or None), compiled by numba."""
+        if self._jitted is None:
+            self._jitted = jit_functions(self.step_function, self.partial_sum)
+        return self._jitted
 
     def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
         return float(self.step_function(j, i, n_positives, n_negatives))
 
     def require_suitable(self, n_samples: int) -> None:
-        """Checked once, on a small list: a step may be any function, and all of it cannot be looked at."""
-        if not self._checked:
+        """Checked for each new length, on samples: a step may be any function, and all of it cannot be looked at."""
+        if n_samples <= self._checked_up_to:
+            return
+        if self._checked_up_to == 0:
+            # In Python: its errors are the clearest.
             report = check_suitable(self, 6, 8)
             if not report:
                 raise ValueError(f"{self!r} is not suitable: {report.reason}")
-            self._checked = True
+        reason = judge_compiled(*self.jitted(), n_samples)
+        if reason:
+            raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {reason}")
+        self._checked_up_to = n_samples
 
     def __getstate__(self) -> dict[str, Any]:
         # Compiled code belongs to this process; a copy compiles its own.
-        return {key: value for key, value in self.__dict__.items() if key != "_compiled"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_compiled", "_jitted")}
 
     def __repr__(self) -> str:
         return f"CustomLoss({self.step_function!r}, name={self.name!r})"
@@ -373,8 +418,8 @@ def get_loss(loss: str | RankingLoss) -> RankingLoss:
     """
     if isinstance(loss, RankingLoss):
         return loss
-    if loss not in _INSTANCES:
-        if loss not in _BUILT_IN:
+    if not isinstance(loss, str) or loss not in _INSTANCES:
+        if not isinstance(loss, str) or loss not in _BUILT_IN:
             raise ValueError(f"unknown loss {loss!r}: choose one of {sorted(_BUILT_IN)} or give a loss object")
         # One instance a name: its table of discounts is built once, not once a call.
         _INSTANCES[loss] = _BUILT_IN[loss]()

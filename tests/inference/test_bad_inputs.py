@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankhinge import most_violating_ranking, most_violating_rankings, structured_hinge
+from rankhinge import most_violating_ranking, most_violating_rankings, ranking_loss, structured_hinge
 from tests.inference.cases import AP_METHODS, large_list
 
 # The place of the bad score, and a list that is short, counted in buckets, or long.
@@ -144,3 +144,19 @@ def test_unknown_method(method):
 def test_methods_for_ap_only(method, loss):
     with pytest.raises(ValueError, match=f"method '{method}' serves the loss 'ap' only"):
         most_violating_ranking([1.0, 0.0], [1, 0], loss, method)
+
+
+@pytest.mark.parametrize("which", ["scores", "relevant"])
+def test_masked_entries(which):
+    arguments = {"scores": np.array([9.0, 1.0, 2.0]), "relevant": np.array([0, 1, 0])}
+    arguments[which] = np.ma.array(arguments[which], mask=[True, False, False])
+    with pytest.raises(ValueError, match=rf"{which}\[0\] is masked"):
+        structured_hinge(**arguments)
+    arguments[which] = np.ma.array(arguments[which].data)
+    assert structured_hinge(**arguments) > 0
+
+
+def test_no_samples_for_the_zero_one_loss():
+    for function in (structured_hinge, ranking_loss):
+        with pytest.raises(ValueError, match="there are no samples"):
+            function([], [], "zero-one")

@@ -26,13 +26,33 @@ def pair_by_pair(scores, relevant):
 
 
 def check(scores, relevant):
+    """From 0 it is -u and -H; from anything that adds up to 0, what is left, and its sum with the scores."""
     value, u = pair_by_pair(scores, relevant)
-    before = np.linspace(-1.0, 1.0, scores.size).astype(scores.dtype)
-    coefficients = before.copy()
+    eps, wide = np.finfo(scores.dtype).eps, scores.astype(np.float64)
+    coefficients = np.zeros_like(scores)
     found = subtract_ranking(scores, relevant, coefficients)
-    rounding = 1e-12 * (1.0 + np.abs(u) @ np.abs(scores.astype(np.float64)))
-    assert found == pytest.approx(value, rel=1e-11, abs=rounding)
-    np.testing.assert_allclose(coefficients, before - u, rtol=0, atol=4 * np.finfo(scores.dtype).eps)
+    rounding = (1e-12 if scores.dtype == np.float64 else 4 * eps) * (1.0 + np.abs(u) @ np.abs(wide))
+    assert found == pytest.approx(-value, rel=1e-11, abs=rounding)
+    np.testing.assert_allclose(coefficients, -u, rtol=0, atol=4 * eps)
+    before = np.zeros_like(scores)
+    if u.any():
+        before[0], before[-1] = 0.5, -0.5
+    left = before.copy()
+    found = subtract_ranking(scores, relevant, left)
+    rounding += 8 * eps * (np.abs(wide[0]) + np.abs(wide[-1]))
+    assert found == pytest.approx(0.5 * (wide[0] - wide[-1]) * u.any() - value, rel=1e-11, abs=rounding)
+    np.testing.assert_allclose(left, before - u, rtol=0, atol=4 * eps)
+
+
+def test_what_ranks_alike_cancels_however_large_the_scores():
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 1e12, 1e20, 1e200):
+        scores, relevant = scale * rng.normal(size=50), rng.random(50) < 0.3
+        zeros = np.zeros(50)
+        subtract_ranking(scores, relevant, zeros)
+        coefficients = -zeros
+        assert subtract_ranking(scores, relevant, coefficients) == 0.0
+        assert not coefficients.any()
 
 
 @given(

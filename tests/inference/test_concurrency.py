@@ -143,3 +143,40 @@ def test_forked_children():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["0", "True", "True", "True", "True", "True"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_while_another_thread_compiles():
+    """The child does not wait for a lock that nobody holds any more."""
+    program = textwrap.dedent(
+        """
+        import os, signal, threading, time, warnings
+        import numpy as np
+        from rankhinge import losses, structured_hinge
+        from rankhinge.inference import callbacks
+        warnings.simplefilter("ignore")
+        scores, relevant = np.arange(50.0), np.arange(50) % 5 == 0
+        structured_hinge(scores, relevant, "ap")
+        held, done = threading.Event(), threading.Event()
+
+        def hold():
+            with callbacks._compiling:
+                held.set()
+                done.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            structured_hinge(scores, relevant, "ap")
+            with callbacks._compiling:
+                os._exit(0)
+        print(os.waitpid(child, 0)[1])
+        done.set()
+        thread.join()
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT, check=True)
+    assert done.stdout.strip() == "0", done.stderr

@@ -67,9 +67,27 @@ def test_coefficients_are_the_gradient(case):
 def test_it_tends_to_the_loss_as_the_scores_grow(case):
     scores, relevant = random_list(3)
     scores = scores / scores.std()
-    values = [tight_hinge(scale * scores, relevant, case.loss).value for scale in (1.0, 10.0, 1e3, 1e6)]
-    assert values[-1] == pytest.approx(ranking_loss(scores, relevant, case.loss), abs=1e-9)
+    values = [
+        tight_hinge(scale * scores, relevant, case.loss).value for scale in (1.0, 10.0, 1e3, 1e6, 1e14, 1e20, 1e200)
+    ]
+    for value in values[3:]:
+        assert value == pytest.approx(ranking_loss(scores, relevant, case.loss), abs=1e-9)
     assert np.all(np.diff(values) <= 1e-9)
+
+
+def test_an_outlier_costs_nothing():
+    scores, relevant = random_list(5)
+    expected = tight_hinge(np.append(scores, 100.0 + scores.max()), np.append(relevant, True)).value
+    assert tight_hinge(np.append(scores, 1e15), np.append(relevant, True)).value == pytest.approx(expected, rel=1e-12)
+
+
+def test_coefficients_in_float32_are_rounded_once():
+    rng = np.random.default_rng(0)
+    scores, relevant = (1e4 * rng.normal(size=20_000)).astype(np.float32), np.arange(20_000) < 500
+    narrow, wide = tight_hinge(scores, relevant), tight_hinge(scores.astype(np.float64), relevant)
+    assert narrow.coefficients.dtype == np.float32
+    assert np.count_nonzero(narrow.coefficients) == np.count_nonzero(wide.coefficients)
+    np.testing.assert_allclose(narrow.coefficients, wide.coefficients, rtol=1e-6)
 
 
 def test_ties_count_as_in_their_worst_order():

@@ -31,6 +31,8 @@ from rankhinge.losses import RankingLoss, get_loss
 
 __all__ = ["most_violating_ranking", "most_violating_rankings", "ranking_loss", "structured_hinge"]
 
+# What the loss of a user's own may lie outside of [0, 1].
+_ROUNDING = 1e-6
 _COMPLAINTS = {
     NO_POSITIVE: "no sample is relevant: a ranking needs at least one positive",
     NO_NEGATIVE: "all samples are relevant: a ranking needs at least one negative",
@@ -110,6 +112,7 @@ def most_violating_ranking(
             coefficients, (value, delta, n_steps), rank_counts = infer_long(scores, relevant, compiled)
         except BadScore as error:
             raise ValueError(describe_bad_score(scores, error.place)) from None
+    _check_outcome(loss, value, delta)
     return MostViolatingRanking(value, delta, coefficients, n_steps, scores, relevant, rank_counts)
 
 
@@ -153,6 +156,7 @@ def ranking_loss(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss
     if place >= 0:
         raise ValueError(describe_bad_score(scores, place))
     if loss.family == "zero-one":
+        _require_samples(scores)
         return float(np.mean((scores > 0) != relevant))
     _check_both_classes(relevant)
     negatives = np.sort(scores[~relevant])
@@ -208,7 +212,18 @@ def most_violating_rankings(
     for place in outcomes:
         if place >= 0:
             raise ValueError(describe_bad_score(scores, place))
+    _check_outcome(loss, batch.values, batch.losses)
     return batch
+
+
+def _check_outcome(loss: RankingLoss, values: Any, losses: Any) -> None:
+    """Refuse what a user's step cannot have meant: where it was not looked at before, it may be anything."""
+    if loss.family == "custom":
+        sane = np.isfinite(values) & (np.asarray(losses) >= -_ROUNDING) & (np.asarray(losses) <= 1.0 + _ROUNDING)
+        for wrong in np.atleast_1d(losses)[~np.atleast_1d(sane)][:1]:
+            raise ValueError(
+                f"{loss!r} is not suitable: a ranking has the loss {wrong}, which must lie between 0 and 1"
+            )
 
 
 def _infer_one(
@@ -233,6 +248,11 @@ def _infer_one(
         raise ValueError(describe_bad_score(scores, part.start + error.place)) from None
     batch.values[q], batch.losses[q], batch.usable[q] = outcome.value, outcome.loss, True
     batch.coefficients[part] = coefficients
+
+
+def _require_samples(scores: NDArray[Any]) -> None:
+    if scores.size == 0:
+        raise ValueError("there are no samples")
 
 
 def _complaint(status: int, scores: NDArray[Any], place: int) -> str:
@@ -267,8 +287,7 @@ def _by_method(
 def _zero_one(scores: NDArray[Any], relevant: NDArray[np.bool_], method: str) -> MostViolatingRanking:
     if method != "auto":
         raise ValueError(f"the zero-one loss is a single pass: method must be 'auto', not {method!r}")
-    if scores.size == 0:
-        raise ValueError("there are no samples")
+    _require_samples(scores)
     coefficients = np.empty_like(scores)
     n = scores.size
     sums = np.empty(-(-n // CHUNK))

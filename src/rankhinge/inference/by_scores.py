@@ -1,9 +1,12 @@
 """The ranking by the scores themselves, which the tight bound compares with.
 
-Its score is ``H(s) = max_R F(R; s)``, and its coefficients are a subgradient of H. No search is needed: what counts is
-how many positives score at least as much as a negative. A grid over the range of the positives, with some buckets for
-each of them, tells that for most negatives at once; those that share a bucket with positives are compared with them. So
-it takes one pass, O(N + P log P) if the positives are spread evenly and O((N + P) log P) at worst.
+Its score is ``H(s) = max_R F(R; s) = Σ u s``, and u is a subgradient of H. Of coefficients c, ``c - u`` and
+``Σ (c - u) s`` are found at once: where both rank alike they cancel exactly, however large the scores.
+
+No search is needed: what counts is how many positives score at least as much as a negative. A grid over the range of
+the positives, with some buckets for each of them, tells that for most negatives at once; those that share a bucket with
+positives are compared with them. So it takes one pass, O(N + P log P) if the positives are spread evenly and
+O((N + P) log P) at worst.
 """
 
 from __future__ import annotations
@@ -58,9 +61,10 @@ def _n_above(positives, score, first, last):
 
 @kernel
 def _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, coefficients, rank_counts, sums):
-    """Subtract ``u = 2 b / (P N)`` of the negatives, b positives below each.
+    """Subtract ``u = 2 b / (P N)`` of the negatives, b positives below each, from the coefficients.
 
-    Counts them in ``rank_counts[a]``, with a positives above; ``sums[c]`` becomes ``Σ u (s - centre)`` of chunk c.
+    Counts them in ``rank_counts[a]``, with a positives above; ``sums[c]`` becomes the sum over chunk c of
+    ``s - centre`` times what is left of the coefficient.
     """
     n_positives = positives.size
     unit, centre = 2.0 / n_positives / n_negatives, positives[n_positives // 2]
@@ -79,24 +83,22 @@ def _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, c
             if n_above != last:
                 n_above = _n_above(positives, score, n_above, last)
             n_above = n_positives if part_relevant[k] else n_above
-            u = unit * (n_positives - n_above)
-            part_coefficients[k] -= u
-            total += u * (score - centre)
+            part_coefficients[k] -= unit * (n_positives - n_above)
+            total += (0.0 if part_relevant[k] else part_coefficients[k]) * (score - centre)
             rank_counts[n_above] += 1
         sums[start // CHUNK] = total
 
 
 @kernel
 def _subtract_positives(positives, index, n_negatives, rank_counts, coefficients):
-    """Subtract ``u = -2 a / (P N)`` of the positives, a negatives above each; returns their ``Σ u (s - centre)``."""
+    """Subtract ``u = -2 a / (P N)`` of the positives, a negatives above each; the sum as for the negatives."""
     n_positives = positives.size
     unit, centre = 2.0 / n_positives / n_negatives, positives[n_positives // 2]
     total, n_above = 0.0, 0
     for i in range(n_positives):
         n_above += rank_counts[i]
-        u = -unit * n_above
-        coefficients[index[i]] -= u
-        total += u * (positives[i] - centre)
+        coefficients[index[i]] += unit * n_above
+        total += coefficients[index[i]] * (positives[i] - centre)
     return total
 
 
@@ -127,9 +129,9 @@ def _subtract_lists(scores, relevant, offsets, longest, coefficients, values, fi
 
 
 def subtract_ranking(scores: NDArray[Any], relevant: NDArray[np.bool_], coefficients: NDArray[Any]) -> float:
-    """H of one list; subtracts the coefficients of the ranking by the scores.
+    """Subtract u of the ranking by the scores from coefficients that add up to 0; ``Σ (c - u) s`` of one list.
 
-    Scores must be finite. Among equal ones the positives come first. A list of one class has H = 0.
+    Scores must be finite. Among equal ones the positives come first. A list of one class has no ranking: 0.
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ def subtract_ranking(scores: NDArray[Any], relevant: NDArray[np.bool_], coeffici
 def subtract_rankings(
     scores: NDArray[Any], relevant: NDArray[np.bool_], offsets: NDArray[np.int64], coefficients: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """`subtract_ranking` of many lists, on all threads: H of each.
+    """`subtract_ranking` of many lists, on all threads: the sum of each.
 
     Parameters
     ----------

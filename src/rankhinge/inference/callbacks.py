@@ -18,17 +18,18 @@ One family is known to the kernels by name: the AP loss, whose f_j is concave wh
 
 from __future__ import annotations
 
+import os
 import threading
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import carray, cfunc, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from rankhinge.losses import CustomLoss, RankingLoss
+from rankhinge._jit import callback
+from rankhinge.losses import AUC, DCG, AveragePrecision, CustomLoss, RankingLoss, ReciprocalRank
 
 _I, _F, _FLOATS, _INTS = types.int64, types.float64, types.CPointer(types.float64), types.CPointer(types.int64)
 _HALF_SCALE = _F(_I, _I, _FLOATS)
@@ -43,6 +44,17 @@ _LLVM = {
 
 
 _compiling = threading.RLock()
+_packed: dict[str, tuple[tuple[Any, ...], NDArray[np.int64]]] = {}
+
+
+def _renew_lock() -> None:
+    global _compiling
+    _compiling = threading.RLock()
+
+
+# A child that was forked while another thread compiled would wait for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class CompiledLoss(NamedTuple):
@@ -59,22 +71,23 @@ def compile_loss(loss: RankingLoss, n_samples: int) -> CompiledLoss:
 
 
 def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
-    if isinstance(loss, CustomLoss):
-        # One thread at a time: code that another has replaced would be freed while it is still called.
-        with _compiling:
-            # Kept on the loss: as long as it lives, so does its code.
-            if loss._compiled is None:
-                loss._compiled = _pack(_custom_callbacks(loss))
-        return loss._compiled[1]
-    if loss.family not in _FAMILIES:
+    owner = _OWNERS.get(loss.family)
+    # The kernels would not see a step that a subclass has of its own.
+    if owner is None or type(loss).step is not owner.step:
         raise TypeError(f"{loss!r} has no compiled step: use CustomLoss for a step of your own")
-    with _compiling:
-        return _family(loss.family)[1]
-
-
-@cache
-def _family(family: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
-    return _pack(_FAMILIES[family](), is_ap=family == "ap")
+    if isinstance(loss, CustomLoss):
+        if loss._compiled is None:
+            # One thread at a time: code that another has replaced would be freed while it is still called.
+            with _compiling:
+                # Kept on the loss: as long as it lives, so does its code.
+                if loss._compiled is None:
+                    loss._compiled = _pack(_custom_callbacks(loss))
+        return loss._compiled[1]
+    if loss.family not in _packed:
+        with _compiling:
+            if loss.family not in _packed:
+                _packed[loss.family] = _pack(_FAMILIES[loss.family](), is_ap=loss.family == "ap")
+    return _packed[loss.family][1]
 
 
 def _pack(callbacks: tuple[Any, ...], is_ap: bool = False) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
@@ -82,11 +95,11 @@ def _pack(callbacks: tuple[Any, ...], is_ap: bool = False) -> tuple[tuple[Any, .
 
 
 def _ap_callbacks() -> tuple[Any, ...]:
-    @cfunc(_HALF_SCALE, cache=True, error_model="numpy")
+    @callback(_HALF_SCALE)
     def half_scale(n_positives, n_negatives, table):
         return 0.5 * n_negatives
 
-    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
+    @callback(_BEST_RANK)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -97,7 +110,7 @@ def _ap_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True, error_model="numpy")
+    @callback(_LOSS)
     def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total = 0.0
@@ -109,7 +122,7 @@ def _ap_callbacks() -> tuple[Any, ...]:
 
 
 def _discount_callbacks() -> tuple[Any, ...]:
-    @cfunc(_HALF_SCALE, cache=True, error_model="numpy")
+    @callback(_HALF_SCALE)
     def half_scale(n_positives, n_negatives, table):
         discount = carray(table, n_positives + 1)
         total = 0.0
@@ -117,7 +130,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
             total += discount[i]
         return 0.5 * n_positives * n_negatives / total
 
-    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
+    @callback(_BEST_RANK)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
@@ -128,7 +141,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True, error_model="numpy")
+    @callback(_LOSS)
     def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         discount = carray(table, n_positives + n_negatives + 1)
@@ -142,7 +155,7 @@ def _discount_callbacks() -> tuple[Any, ...]:
 
 
 def _pairs_half_scale() -> Any:
-    @cfunc(_HALF_SCALE, cache=True, error_model="numpy")
+    @callback(_HALF_SCALE)
     def half_scale(n_positives, n_negatives, table):
         return 0.5 * n_positives * n_negatives
 
@@ -150,7 +163,7 @@ def _pairs_half_scale() -> Any:
 
 
 def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
-    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
+    @callback(_BEST_RANK)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -163,7 +176,7 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True, error_model="numpy")
+    @callback(_LOSS)
     def loss(counts_above, n_positives, n_negatives, table):
         above_first = carray(counts_above, n_positives)[0]
         return above_first / (1.0 + above_first)
@@ -172,7 +185,7 @@ def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
 
 
 def _auc_callbacks() -> tuple[Any, ...]:
-    @cfunc(_BEST_RANK, cache=True, error_model="numpy")
+    @callback(_BEST_RANK)
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
@@ -182,7 +195,7 @@ def _auc_callbacks() -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    @cfunc(_LOSS, cache=True, error_model="numpy")
+    @callback(_LOSS)
     def loss(counts_above, n_positives, n_negatives, table):
         a = carray(counts_above, n_positives)
         total = 0.0
@@ -194,7 +207,7 @@ def _auc_callbacks() -> tuple[Any, ...]:
 
 
 def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
-    step = njit(custom.step_function)
+    step, partial_sum = custom.jitted()
 
     @cfunc(_BEST_RANK, error_model="numpy")
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
@@ -206,11 +219,11 @@ def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
                 best_value, best = value, i
         return best
 
-    return _pairs_half_scale(), best_rank, _custom_loss(custom, step)
+    return _pairs_half_scale(), best_rank, _custom_loss(step, partial_sum)
 
 
-def _custom_loss(custom: CustomLoss, step: Any) -> Any:
-    if custom.partial_sum is None:
+def _custom_loss(step: Any, partial_sum: Any) -> Any:
+    if partial_sum is None:
 
         @cfunc(_LOSS, error_model="numpy")
         def loss(counts_above, n_positives, n_negatives, table):
@@ -225,7 +238,6 @@ def _custom_loss(custom: CustomLoss, step: Any) -> Any:
             return total
 
         return loss
-    partial_sum = njit(custom.partial_sum)
 
     @cfunc(_LOSS, error_model="numpy")
     def loss_by_partial_sums(counts_above, n_positives, n_negatives, table):
@@ -242,6 +254,13 @@ def _custom_loss(custom: CustomLoss, step: Any) -> Any:
     return loss_by_partial_sums
 
 
+_OWNERS: dict[str, type[RankingLoss]] = {
+    "ap": AveragePrecision,
+    "discount": DCG,
+    "rr": ReciprocalRank,
+    "auc": AUC,
+    "custom": CustomLoss,
+}
 _FAMILIES = {
     "ap": _ap_callbacks,
     "discount": _discount_callbacks,

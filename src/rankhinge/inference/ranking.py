@@ -93,7 +93,7 @@ class MostViolatingRankings:
     coefficients : ndarray of shape (n,)
         u of all lists, aligned with the scores; 0 in lists that are not usable.
     usable : ndarray of shape (n_lists,), bool
-        Whether the list has both a positive and a negative.
+        Whether the list has both a positive and a negative; for ``"zero-one"`` whether it has a sample.
     """
 
     def __init__(

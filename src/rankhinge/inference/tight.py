@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import check_relevant, check_scores
-from rankhinge.inference.api import most_violating_ranking
+from rankhinge.inference.api import most_violating_ranking, ranking_loss
 from rankhinge.inference.by_scores import subtract_ranking
 from rankhinge.losses import RankingLoss, get_loss
 
@@ -65,6 +66,10 @@ def tight_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss 
         raise ValueError("the tight bound compares rankings: loss='zero-one' has none")
     scores = check_scores(scores)
     relevant = check_relevant(relevant, scores.size)
-    worst = most_violating_ranking(scores, relevant, loss)
-    ranked = subtract_ranking(scores, relevant, worst.coefficients)
-    return TightHinge(max(worst.value - ranked, 0.0), worst.coefficients)
+    # Rounded to float32 before the difference is taken, equal coefficients would not cancel.
+    wide = scores.astype(np.float64, copy=False)
+    worst = most_violating_ranking(wide, relevant, loss)
+    value = worst.loss + subtract_ranking(wide, relevant, worst.coefficients)
+    # Rounding must not show a bound below the loss.
+    value = max(value, ranking_loss(wide, relevant, loss))
+    return TightHinge(value, worst.coefficients.astype(scores.dtype, copy=False))

@@ -21,7 +21,7 @@ from rankhinge.inference.settle import BUCKETED, one_group, settle
 
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
 _MOST_CUTS = 5
-# Not literals, each of which would be a type of its own (see `jit`).
+# Not literals, each of which would be a type of its own (see `_jit`).
 _ZERO, _ONE = np.int64(0), np.int64(1)
 
 

@@ -88,8 +88,8 @@ def _tight(
     loss: RankingLoss, scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]
 ) -> tuple[Any, Any, NDArray[Any]]:
     """``T = J - H``."""
-    values, losses, coefficients = _convex(loss, scores, relevant, offsets)
-    return values - subtract_rankings(scores, relevant, offsets, coefficients), losses, coefficients
+    _, losses, coefficients = _convex(loss, scores, relevant, offsets)
+    return losses + subtract_rankings(scores, relevant, offsets, coefficients), losses, coefficients
 
 
 def _ranked(
@@ -97,7 +97,7 @@ def _ranked(
 ) -> tuple[Any, Any, NDArray[Any]]:
     """H."""
     coefficients = np.zeros_like(scores)
-    values = subtract_rankings(scores, relevant, offsets, coefficients)
+    values = -subtract_rankings(scores, relevant, offsets, coefficients)
     return values, np.zeros_like(values), np.negative(coefficients, out=coefficients)
 
 

@@ -12,13 +12,13 @@ made of.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from rankhinge._jit import inner, kernel, once
+from rankhinge._jit import compiled, inner, kernel, once
 from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
 from rankhinge.solvers import Descent
 from rankhinge.svm._fitting import interrupts
@@ -31,7 +31,7 @@ _LARGE_PRODUCT = 1e100
 _ITERATIONS = 200
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+@partial(compiled, nogil=True, error_model="numpy", fastmath={"reassoc"})
 def _derivatives(odds, factor):
     """Sum of the probabilities ``1 / (1 + odds · factor)``, and its derivative in the intercept."""
     first, second = 0.0, 0.0

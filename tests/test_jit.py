@@ -1,0 +1,45 @@
+"""Kernels without a cache: no folder to write to, or no room in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from rankhinge import _jit
+
+SOURCE = "def double(x):\n    return 2 * x\n"
+
+
+def test_no_folder_for_the_cache(monkeypatch):
+    monkeypatch.setattr(_jit, "_warned", False)
+    space: dict[str, object] = {}
+    # What has no file has no place for a cache either.
+    exec(compile(SOURCE, "<string>", "exec"), space)
+    with pytest.warns(RuntimeWarning, match=r"cannot be kept .* NUMBA_CACHE_DIR"):
+        double = _jit.kernel(space["double"])
+    assert double(1.5) == 3.0
+    # Once is enough.
+    assert _jit.callback("float64(float64)")(space["double"]).ctypes(1.5) == 3.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+def test_no_room_for_the_cache(tmp_path):
+    (tmp_path / "mine.py").write_text("from rankhinge._jit import kernel\n\n@kernel\n" + SOURCE)
+    program = textwrap.dedent(
+        """
+        import resource, warnings
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            import mine
+            print(mine.double(1.5), mine.double(2), [str(one.message)[:36] for one in seen])
+        """
+    )
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout.strip() == "3.0 4 ['compiled code cannot be kept ([Errno']", done.stderr
