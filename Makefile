@@ -44,7 +44,7 @@ help: ## Show this list
 KEYED = NUMBA_CACHE_DIR="$$($(PY) tools/numba_cache.py)" || exit 1; export NUMBA_CACHE_DIR;
 
 demo: $(STAMPS)/demo ## Show the library at work
-	@$(KEYED) $(PY) -m rankhinge.demo
+	@$(KEYED) $(PY) -m rankhinge.demo --plot .make/demo/precision-recall.png
 
 test: $(STAMPS)/test ## Run the tests (without the slow ones) and the examples in docstrings
 	@$(KEYED) $(PY) -m pytest -n $(WORKERS) -m "not slow" $(ARGS)

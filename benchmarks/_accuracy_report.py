@@ -81,7 +81,7 @@ def _list_table(results: dict[str, Results]) -> str:
             away = "–"
             if boosted and "tight" in methods:
                 gain, error = _difference(methods["tight"], methods[boosted])
-                away = f"{gain:+.2f} ± {error:.2f}"
+                away = f"{gain:+.2f}" + ("" if np.isnan(error) else f" ± {error:.2f}")
             rows.append([f"{name}: {measure}", str(methods["tight"].size), *cells, away])
     return text_table(["set and measure", "folds", *RANKERS, "tight − better boosted"], rows)
 
@@ -107,9 +107,13 @@ def _verdicts(binary: Results, lists: dict[str, Results]) -> list[list[str]]:
             gains[name] = gain
         if gain < -(MARGIN + (0.0 if np.isnan(error) else error)):
             shortfalls[name] = gain
-        convex = _difference(methods["tight"], methods["convex"])[0]
-        if convex < -MARGIN:
-            below_convex[name] = convex
+    both = {"": binary, **{measure: lists.get(measure, {}) for measure in ("NDCG@10", "MAP")}}
+    for measure, sets in both.items():
+        for name, methods in sets.items():
+            if {"tight", "convex"} <= set(methods):
+                away = _difference(methods["tight"], methods["convex"])[0]
+                if away < -MARGIN:
+                    below_convex[f"{name} {measure}".strip()] = away
     mean = float(np.mean(list(gains.values()))) if gains else float("nan")
     listed = ", ".join(f"{name} {gain:+.2f}" for name, gain in gains.items())
     rows = [
@@ -125,7 +129,7 @@ def _verdicts(binary: Results, lists: dict[str, Results]) -> list[list[str]]:
             "≤ 0.3 + one s.e.",
             _named(shortfalls),
         ],
-        ["met" if not below_convex else "NOT MET", "tight below convex", "≤ 0.3", _named(below_convex)],
+        ["met" if not below_convex else "NOT MET", "tight below convex, any set", "≤ 0.3", _named(below_convex)],
     ]
     for measure in ("NDCG@10", "MAP"):
         methods = lists.get(measure, {}).get("mq2008", {})
@@ -191,8 +195,9 @@ This page is made by `make bench ONLY=accuracy`. All figures are percent, on tes
 - **The convex bound** has one minimum, a certificate of global optimality, and needs no start. It does well where the
   classes can nearly be separated. Where they overlap it stays near its trivial value, and a tuned logistic
   regression ranks better.
-- **Lists with graded labels, a few hundred queries**: `SVMRankerCV(bound="tight")` is on a par with boosted rankers.
-  With many more queries trees will win, as elsewhere.
+- **Lists with graded labels, a few hundred queries**: `SVMRankerCV(bound="tight")` is on a par with boosted rankers
+  on mq2008 (470 training queries); on lightgbm_rank (201 queries, 300 features) it is behind in NDCG@10 and ahead in
+  MAP, by one split of 50 test queries. With many more queries trees will win, as elsewhere.
 - **Enough data for a non-linear model**: boosted trees win wherever the classes are not linear in the features; the
   column LightGBM shows by how much. The losses for PyTorch bring the same bounds to non-linear models.
 

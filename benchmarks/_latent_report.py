@@ -169,8 +169,8 @@ Training AP, no parameters chosen (musk1: the latent SSVM with tol 0.01, at most
 ## Memory
 
 X in a memory-mapped file; peak of NumPy's allocations during a fit, and how many arrays of the number of candidates
-that is. Beyond some fixed costs (the planes, blocks of X in float64) it is the solver's span: up to 73 directions with
-a score for each candidate that is seen, twice while it grows; with working sets these are few.
+that is. Beyond some fixed costs (the planes, blocks of X in float64) it is the solver's span: for each of its
+directions a score for each candidate that is seen; with working sets these are few.
 
 {text_table(["class chair", "X", "working set", "all candidates"], memory_rows)}
 """

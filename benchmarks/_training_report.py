@@ -258,7 +258,8 @@ def _memory_section(results: dict[str, Any]) -> list[str]:
         for entry in results["memory"]
     ]
     text = (
-        "Each fit in a process of its own, after a small one has loaded all code; binary problems, of VOC action "
+        "Each fit in three processes of its own, after a small one has loaded all code, and the median; binary "
+        "problems, of VOC action "
         "the class phoning. A mapped file counts as resident though nothing is copied: there only NumPy's own "
         "figure counts. What LinearSVC allocates in C shows in the resident memory alone."
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 
 import _latent_report as report
 import numpy as np
+from _datasets import MissingData
 from _harness import ROOT, SCRATCH, in_fresh_process, machine_facts, seconds_of, write_json
 from _latent_data import Windows, mil_set, voc_windows
 
@@ -219,7 +221,11 @@ def main() -> None:
     folder = SCRATCH if arguments.quick else ROOT / "benchmarks" / "results"
     page = folder / "latent.md" if arguments.quick else ROOT / "docs" / "benchmarks" / "latent.md"
     if not arguments.redraw:
-        write_json(folder / "latent.json", measure_all(arguments.quick))
+        try:
+            measured = measure_all(arguments.quick)
+        except MissingData as error:
+            sys.exit(str(error))
+        write_json(folder / "latent.json", measured)
     results = json.loads((folder / "latent.json").read_text("utf-8"))
     text = report.page(results)
     page.write_text(text, encoding="utf-8")

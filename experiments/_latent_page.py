@@ -192,7 +192,9 @@ def draw_curves(part: dict[str, Any], path: Path) -> None:
                 rounds = np.arange(1, len(curve[what]) + 1)
                 label = f"{kind}, {what}"
                 panel.plot(rounds, curve[what], style, marker=marker, markersize=4, color=colour, label=label)
-        panel.set(xlabel="outer round", title=end, ylim=(0, None))
+        panel.set(xlabel="outer round", ylabel="bound, 1 − AP", title=end)
+        # A little below 0, or a curve that lies there is cut in half.
+        panel.set_ylim(-0.02 * panel.get_ylim()[1], None)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(which="major", color="0.92")
         panel.spines[["top", "right"]].set_visible(False)

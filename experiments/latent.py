@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import _latent_page  # noqa: E402
 import numpy as np  # noqa: E402
 from _characters import frequent_characters, words_of  # noqa: E402
-from _datasets import data_file  # noqa: E402
+from _datasets import MissingData, data_file  # noqa: E402
 from _harness import machine_facts, write_json  # noqa: E402
 from _latent_data import MIL_SETS, Windows, mil_set, voc_windows  # noqa: E402
 from sklearn.model_selection import StratifiedKFold  # noqa: E402
@@ -207,7 +207,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in [] if arguments.redraw else arguments.only or list(PARTS):
         start = time.perf_counter()
-        found = {**PARTS[name](arguments.quick), "minutes": (time.perf_counter() - start) / 60}
+        try:
+            found = {**PARTS[name](arguments.quick), "minutes": (time.perf_counter() - start) / 60}
+        except MissingData as error:
+            sys.exit(str(error))
         # Another part may have ended in another process meanwhile.
         results = json.loads(path.read_text("utf-8")) if path.exists() else {}
         results[name] = found

@@ -241,3 +241,16 @@ def test_starts_without_the_slow_libraries(room):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def test_type_checkers_see_the_public_names():
+    """What is imported for them is what `__getattr__` gives."""
+    import rankhinge
+
+    tree = ast.parse(Path(rankhinge.__file__).read_text("utf-8"))
+    branch = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {name.asname: node.module for node in branch.body for name in node.names}
+    assert seen == {
+        **{name: f"rankhinge.{room}" for name, room in rankhinge._HOME.items()},
+        **dict.fromkeys(rankhinge._ROOMS, "rankhinge"),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -34,12 +34,40 @@ _ROOMS = ("detection", "inference", "latent", "losses", "metrics", "svm")
 __all__ = [*_HOME, *_ROOMS]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"rankhinge.{_HOME[name]}"), name)
-    if name in _ROOMS:
-        return importlib.import_module(f"rankhinge.{name}")
-    raise AttributeError(f"module 'rankhinge' has no attribute {name!r}")
+if TYPE_CHECKING:
+    # For type checkers, which cannot follow the function below: the same names.
+    from rankhinge import detection as detection
+    from rankhinge import inference as inference
+    from rankhinge import latent as latent
+    from rankhinge import losses as losses
+    from rankhinge import metrics as metrics
+    from rankhinge import svm as svm
+    from rankhinge.inference import MostViolatingRanking as MostViolatingRanking
+    from rankhinge.inference import MostViolatingRankings as MostViolatingRankings
+    from rankhinge.inference import most_violating_ranking as most_violating_ranking
+    from rankhinge.inference import most_violating_rankings as most_violating_rankings
+    from rankhinge.inference import ranking_loss as ranking_loss
+    from rankhinge.inference import structured_hinge as structured_hinge
+    from rankhinge.inference import tight_hinge as tight_hinge
+    from rankhinge.latent import Bags as Bags
+    from rankhinge.latent import BagTransformer as BagTransformer
+    from rankhinge.latent import LatentRankSVC as LatentRankSVC
+    from rankhinge.latent import LatentStructuralSVC as LatentStructuralSVC
+    from rankhinge.latent import LatentSVC as LatentSVC
+    from rankhinge.svm import ApproximateRankSVC as ApproximateRankSVC
+    from rankhinge.svm import RankSVC as RankSVC
+    from rankhinge.svm import RankSVCCV as RankSVCCV
+    from rankhinge.svm import SVMRanker as SVMRanker
+    from rankhinge.svm import SVMRankerCV as SVMRankerCV
+    from rankhinge.svm import rank_svm_path as rank_svm_path
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(importlib.import_module(f"rankhinge.{_HOME[name]}"), name)
+        if name in _ROOMS:
+            return importlib.import_module(f"rankhinge.{name}")
+        raise AttributeError(f"module 'rankhinge' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

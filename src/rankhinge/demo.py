@@ -5,6 +5,7 @@ First what training minimises, the value of a most violating ranking; then `Rank
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 import warnings
@@ -27,7 +28,6 @@ _POSITIVE, _NEGATIVE = "+", "·"
 # Few samples and several draws of them: on much data the digits are too easy, and on one draw luck decides.
 _N_TRAIN = 200
 _SPLITS = 5
-_PLOT = Path(".make") / "demo" / "precision-recall.png"
 
 
 class _Split(NamedTuple):
@@ -196,7 +196,8 @@ def _all_digits(split: _Split) -> None:
     ]
     print(_table(["test AP", *map(str, range(10)), "mean"], rows))
     wins = sum(mine > other for mine, other in zip(ours, theirs, strict=True))
-    print(f"On this draw RankSVC ranks {wins} of the 10 digits better than LinearSVC, and the others no better.")
+    losses = sum(mine < other for mine, other in zip(ours, theirs, strict=True))
+    print(f"On this draw RankSVC ranks {wins} of the 10 digits better than LinearSVC, and {losses} worse.")
 
 
 def _precision_recall(
@@ -206,7 +207,7 @@ def _precision_recall(
     return hits / hits[-1], hits / np.arange(1, hits.size + 1)
 
 
-def _draw(split: _Split, outcomes: dict[str, list[_Outcome]]) -> None:
+def _draw(split: _Split, outcomes: dict[str, list[_Outcome]], path: Path) -> None:
     try:
         import matplotlib
     except ImportError:
@@ -230,18 +231,25 @@ def _draw(split: _Split, outcomes: dict[str, list[_Outcome]]) -> None:
     axes.grid(color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.14), frameon=False)
-    _PLOT.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(_PLOT, dpi=130)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        print(f"\nThe precision-recall plot could not be written to {path}: {error}. Choose another place with --plot")
+    else:
+        print(f"\nPrecision and recall on the test images of the first draw: {path}")
     plt.close(figure)
-    print(f"\nPrecision and recall on the test images of the first draw: {_PLOT}")
 
 
 def _section(title: str) -> None:
     print(f"\n\033[1m{title}\033[0m" if sys.stdout.isatty() else f"\n{title}", flush=True)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the demonstration, and write the plot."""
+    parser = argparse.ArgumentParser(prog="python -m rankhinge.demo", description="RankSVC beside LinearSVC on digits.")
+    parser.add_argument("--plot", type=Path, default=Path("rankhinge-demo.png"), help="where to write the plot (PNG)")
+    path = parser.parse_args(arguments).plot
     splits = [_split(seed) for seed in range(_SPLITS)]
     first = splits[0]
     print(
@@ -254,7 +262,7 @@ def main() -> None:
     outcomes = _compare(splits)
     _section("3. All digits, first draw: ten problems in lockstep")
     _all_digits(first)
-    _draw(first, outcomes)
+    _draw(first, outcomes, path)
 
 
 if __name__ == "__main__":

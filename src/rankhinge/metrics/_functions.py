@@ -32,9 +32,9 @@ def average_precision(
         Finite scores, the highest first.
     qid : sequence of shape (n_samples,), optional
         The query of each row: any hashable, rows in any order. Without it: one list.
-    ties : {"average", "worst", "best", "index", "threshold"}
+    ties : {"average", "worst", "best", "index", "threshold"}, default "average"
         How equal scores are ordered, see `rankhinge.metrics`.
-    no_positives : {"nan", "zero", "one", "raise", "skip"}
+    no_positives : {"nan", "zero", "one", "raise", "skip"}, default "nan"
         What a list without relevant samples gives, see `rankhinge.metrics`.
 
     Returns
@@ -78,7 +78,7 @@ def ndcg(
         As in `average_precision`, but relevance may be graded.
     k : int, optional
         The last rank that counts. Without it: all.
-    gains : {"linear", "exponential"}, array-like or callable
+    gains : {"linear", "exponential"}, array-like or callable, default "linear"
         ``"linear"``: the relevance; ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005);
         an array: ``gains[relevance]`` of integer labels; a callable maps the array of relevances
         to an array of gains. Gains must be finite and at least 0.
@@ -207,12 +207,12 @@ def rbp(
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
-    persistence : float
+    persistence : float, default 0.8
         p, at least 0 and below 1.
-    normalize : bool
+    normalize : bool, default False
         Divide by the value of the best order of the list, which makes that order's value 1.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; without positives the formula gives 0.
+        As in `average_precision`, less ``"threshold"``; `no_positives` is ``"zero"`` by default, as by the formula.
 
     Returns
     -------
@@ -256,7 +256,7 @@ def precision_at_k(
     k : int
         How many of the first samples to look at.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; without positives the formula gives 0.
+        As in `average_precision`, less ``"threshold"``; `no_positives` is ``"zero"`` by default, as by the formula.
 
     Returns
     -------

@@ -30,7 +30,7 @@ _SHORT = {"ap": average_precision, "rr": reciprocal_rank, "precision": precision
 def metric_named(name: str) -> tuple[Any, dict[str, Any]]:
     """A metric by its name, and the options that the name implies: ``"ndcg@10"`` is NDCG with ``k=10``."""
     functions = {function.__name__: function for function in _VALUES} | _SHORT
-    plain, at, depth = name.partition("@")
+    plain, at, depth = name.partition("@") if isinstance(name, str) else (None, "", "")
     function = functions.get(plain)
     takes_depth = function is not None and "k" in inspect.signature(function).parameters
     if function is None or (at and not (takes_depth and depth.isdecimal() and int(depth) > 0)):

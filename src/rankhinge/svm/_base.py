@@ -84,6 +84,20 @@ class Tuning(NamedTuple):
 class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     """Parameters, the loop around the solver, and the attributes it leaves behind."""
 
+    # Fitted attributes: numbers for one problem, arrays of length K for K.
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    objective_: Any
+    dual_objective_: Any
+    gap_: Any
+    n_iter_: Any
+    n_passes_: float
+    status_: Any
+    history_: dict[str, NDArray[Any]]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [str, RankingLoss],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
