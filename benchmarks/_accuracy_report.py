@@ -229,8 +229,8 @@ The last row is measured apart (``--cost``), with nothing else running: `RankSVC
 default, with all threads, on the training part of the first outer fold. VOC action is left out: there the convex path
 takes minutes.
 
-*Below the convex bound on lightgbm_rank.* That set is one split. Over its 50 test queries the difference in NDCG@10 has a
-standard error of 0.8 points, as large as itself (with another seed of the inner folds it was −0.7); in MAP the tight
+*Below the convex bound on lightgbm_rank.* That set is one split. Over its 50 test queries the difference in NDCG@10 has
+a standard error of 0.8 points, as large as itself (with another seed of the inner folds it was −0.7); in MAP the tight
 bound is ahead by 0.15.
 
 ## What was tried where it gains little
