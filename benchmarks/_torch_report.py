@@ -164,8 +164,8 @@ _NEAR_ITS_BOUND = """\
   ranks of the relevant samples are computed. At n = 4k inference takes some 40 µs of our time; the rest is what PyTorch
   and Python charge for a function of one's own, its backward pass and a few small operators. In eight runs on a machine
   that others use, the ratio was between 8.6 and 22.
-- *FastAP beside `retrieval_loss`.* Ours takes about 0.25 s at n = 4k in every run; FastAP took 4.6 to 8.9 s, which makes
-  the ratio 18.5 to 35 (27, 28, 28, 35 and, last, 18.5)."""
+- *FastAP beside `retrieval_loss`.* Ours takes about 0.25 s at n = 4k in every run; FastAP took 4.6 to 8.9 s, which
+  makes the ratio 18.5 to 35 (27, 28, 28, 35 and, last, 18.5)."""
 
 _REMARKS = """\
 - Binary cross-entropy ranks nothing: it is there to say what a loss costs that does not.
