@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 __all__ = ["SuitabilityReport", "jit_functions", "judge_compiled", "judge_steps"]
 
-# Of a compiled step so many values are looked at for each pair of numbers of positives and negatives.
-_MOST_VALUES = 1 << 18
+# Of a compiled step all values are looked at on lists of up to so many samples, and some on longer ones. It may loop
+# over the positives itself: the more there are, the fewer values.
+_SHORT = 256
+_MOST_VALUES, _MOST_WORK, _ENOUGH = 1 << 16, 1 << 24, 12
 
 
 @dataclass(frozen=True)
@@ -145,25 +147,32 @@ def _sampler() -> Any:
 def judge_compiled(step: Any, partial_sum: Any, n_samples: int) -> str:
     """Why a compiled step (and its partial sum) does not serve lists of this length; empty if nothing was found.
 
-    For some ten divisions into positives and negatives it is looked at for all i, up to a limit, and for pairs of
-    neighbouring j from the first to the last.
+    Lists of this length and shorter ones are looked at, with some twenty divisions into positives and negatives each.
     """
     sample = _sampler()
-    counts = np.unique(np.geomspace(1, max(n_samples - 1, 1), 10).astype(np.int64))
-    for n_positives in np.unique(np.concatenate([counts, n_samples - counts])).tolist():
-        n_negatives = n_samples - n_positives
-        if n_positives < 1 or n_negatives < 1:
-            continue
-        firsts = np.geomspace(1, n_negatives, 24).astype(np.int64)
-        js = np.unique(np.concatenate([firsts, firsts + 1]).clip(1, n_negatives))
-        if n_positives * n_negatives <= _MOST_VALUES:
-            js = np.arange(1, n_negatives + 1)
-        dense = np.arange(1, min(n_positives, _MOST_VALUES // js.size) + 1)
-        is_ = np.unique(np.concatenate([dense, np.geomspace(1, n_positives, 64).astype(np.int64)]))
-        reason = _judge_sample(sample, step, partial_sum, js, is_, n_positives, n_negatives)
-        if reason:
-            return f"with {n_positives} positives and {n_negatives} negatives, {reason}"
+    for size in sorted({min(n_samples, _SHORT), n_samples}):
+        counts = np.unique(np.geomspace(1, max(size - 1, 1), 10).astype(np.int64))
+        for n_positives in np.unique(np.concatenate([counts, size - counts])).tolist():
+            n_negatives = size - n_positives
+            if n_positives < 1 or n_negatives < 1:
+                continue
+            js, is_ = _places(n_positives, n_negatives)
+            reason = _judge_sample(sample, step, partial_sum, js, is_, n_positives, n_negatives)
+            if reason:
+                return f"with {n_positives} positives and {n_negatives} negatives, {reason}"
     return ""
+
+
+def _places(n_positives: int, n_negatives: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The j and i to look at: all of them, or the first, and pairs of neighbours up to the last."""
+    if n_positives * n_negatives <= min(_MOST_VALUES, max(_ENOUGH**2, _MOST_WORK // n_positives)):
+        return np.arange(1, n_negatives + 1), np.arange(1, n_positives + 1)
+    return _some(n_negatives), _some(n_positives)
+
+
+def _some(n: int) -> NDArray[np.int64]:
+    far = np.geomspace(1, n, _ENOUGH // 2).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(1, _ENOUGH + 1), far, far + 1]).clip(1, n))
 
 
 def _judge_sample(
