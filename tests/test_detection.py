@@ -139,7 +139,7 @@ def test_no_detections():
         (lambda: detection_average_precision([], [[0, 0, 1, 1]], [1], [], []), "images has 0"),
         (lambda: detection_average_precision([], [], [], ["a"], []), "object_images has 1"),
         (lambda: detection_average_precision([], [], [], [], [], difficult=[1]), "difficult has shape"),
-        (lambda: detection_curve([], [], [], ["a"], [[0, 0, 1, 1]], difficult=["0"]), "must be bool, or 0 and 1"),
+        (lambda: detection_curve([], [], [], ["a"], [[0, 0, 1, 1]], difficult=["0"]), "difficult must be bool or 0/1"),
         (lambda: detection_curve([], [], [], ["a"], [[0, 0, 1, 1]], difficult=[np.nan]), r"difficult\[0\] is nan"),
         (lambda: detection_average_precision([], [], [], [], [], min_iou=-1), "min_iou"),
     ],

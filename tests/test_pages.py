@@ -1,4 +1,4 @@
-"""The Python of the pages in docs runs when pasted, page by page, and their links lead somewhere."""
+"""The Python of the pages in docs runs when pasted and prints what its comments say, and links lead somewhere."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ def test_snippets_run(page, tmp_path, monkeypatch, capsys):
     namespace: dict[str, object] = {"__name__": "page"}
     for number, snippet in enumerate(snippets(page), start=1):
         exec(compile(snippet, f"{page.name}, snippet {number}", "exec"), namespace)
+        promised = re.findall(r"^print\(.*\)  # (.*)$", snippet, flags=re.MULTILINE)
+        printed = capsys.readouterr().out.splitlines()
+        assert len(printed) == len(promised)
+        assert all(promise.startswith(line) for line, promise in zip(printed, promised, strict=True))
+
+
+def test_there_are_snippets():
+    assert len(snippets(DOCS / "latent.md")) >= 3
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(DOCS.glob("*/*.md"))], ids=lambda page: page.stem)

@@ -39,21 +39,28 @@ class SuitabilityReport:
         return self.suitable
 
 
-def judge_steps(steps: NDArray[np.float64]) -> SuitabilityReport:
-    """Check ``steps[j - 1, i - 1] = t(j, i)`` of one list size against the conditions of `check_suitable`."""
+def judge_steps(
+    steps: NDArray[np.float64], js: NDArray[np.int64] | None = None, is_: NDArray[np.int64] | None = None
+) -> SuitabilityReport:
+    """Check ``steps[a, b] = t(js[a], is_[b])`` of one list size against the conditions of `check_suitable`.
+
+    By default these are all j and i. Of some only, the sum is that of some losses: it exceeds 1 only if the whole does.
+    """
+    js = np.arange(1, steps.shape[0] + 1) if js is None else js
+    is_ = np.arange(1, steps.shape[1] + 1) if is_ is None else is_
     for condition in (_sign_and_size, _monotone_in_j):
-        failure = condition(steps)
+        failure = condition(steps, js, is_)
         if failure is not None:
             return failure
     return SuitabilityReport(True)
 
 
-def _sign_and_size(steps: NDArray[np.float64]) -> SuitabilityReport | None:
+def _sign_and_size(
+    steps: NDArray[np.float64], js: NDArray[np.int64], is_: NDArray[np.int64]
+) -> SuitabilityReport | None:
     """A failure of ``t ≤ 0``, of finiteness, or of ``Δ ≤ 1``; None if there is none."""
-    wrong = np.argwhere(~(np.isfinite(steps) & (steps <= 0)))
-    if wrong.size:
-        j, i = (int(index) + 1 for index in wrong[0])
-        value = float(steps[j - 1, i - 1])
+    for a, b in np.argwhere(~(np.isfinite(steps) & (steps <= 0)))[:1]:
+        j, i, value = int(js[a]), int(is_[b]), float(steps[a, b])
         return SuitabilityReport(
             False, f"step({j}, {i}) is {value}: it must be finite and ≤ 0", {"j": j, "i": i, "step": value}
         )
@@ -65,21 +72,21 @@ def _sign_and_size(steps: NDArray[np.float64]) -> SuitabilityReport | None:
     return None
 
 
-def _monotone_in_j(steps: NDArray[np.float64]) -> SuitabilityReport | None:
-    """A failure of ``t(j + 1, i) ≥ t(j, i)``, with a list that shows it; None if there is none."""
+def _monotone_in_j(
+    steps: NDArray[np.float64], js: NDArray[np.int64], is_: NDArray[np.int64]
+) -> SuitabilityReport | None:
+    """A failure of ``t(j + 1, i) ≥ t(j, i)``, with a list that shows it if all steps are there; None if none."""
     # Differences of a table of discounts carry rounding errors of that table's size, not of their own.
     tolerance = 8 * np.finfo(np.float64).eps * max(1.0, float(np.abs(steps).max()))
-    falls = np.argwhere(np.diff(steps, axis=0) < -tolerance)
+    follows = np.diff(js) == 1
+    falls = np.argwhere((np.diff(steps, axis=0) < -tolerance) & follows[:, None])
     if not falls.size:
         return None
-    j, i = (int(index) + 1 for index in falls[0])
-    witness: dict[str, Any] = {
-        "j": j,
-        "i": i,
-        "step": float(steps[j - 1, i - 1]),
-        "next_step": float(steps[j, i - 1]),
-    }
-    witness.update(_out_of_order_scores(steps, j, i))
+    a, b = falls[0]
+    j, i = int(js[a]), int(is_[b])
+    witness: dict[str, Any] = {"j": j, "i": i, "step": float(steps[a, b]), "next_step": float(steps[a + 1, b])}
+    if steps.shape == (js[-1], is_[-1]):
+        witness.update(_out_of_order_scores(steps, j, i))
     reason = (
         f"step({j + 1}, {i}) = {witness['next_step']:.6g} < step({j}, {i}) = {witness['step']:.6g}: "
         f"negative {j + 1} may want a place above negative {j}"
@@ -133,6 +140,7 @@ def _sampler() -> Any:
     """``sample(function, js, is_, P, N)``: the values of a compiled function; the GIL is kept, errors are passed on."""
     from numba import njit
 
+    # numba infers the types.
     @njit
     def sample(function, js, is_, n_positives, n_negatives):  # type: ignore[no-untyped-def]
         values = np.empty((js.size, is_.size))
@@ -186,22 +194,12 @@ def _judge_sample(
 ) -> str:
     try:
         steps = sample(step, js, is_, n_positives, n_negatives)
-    except Exception as error:
+    except Exception as error:  # whatever the user's function raises
         return f"step raised {type(error).__name__}: {error}"
-    for a, b in np.argwhere(~(np.isfinite(steps) & (steps <= 0)))[:1]:
-        return f"step({js[a]}, {is_[b]}) is {steps[a, b]}: it must be finite and ≤ 0"
-    tolerance = 8 * np.finfo(np.float64).eps * max(1.0, float(np.abs(steps).max()))
-    follows = np.diff(js) == 1
-    for a, b in np.argwhere((np.diff(steps, axis=0) < -tolerance) & follows[:, None])[:1]:
-        return (
-            f"step({js[a + 1]}, {is_[b]}) = {steps[a + 1, b]:.6g} < step({js[a]}, {is_[b]}) = {steps[a, b]:.6g}: a "
-            "negative may want a place above a better one"
-        )
-    # Sums of some of the terms: none is positive, so they cannot exceed the whole.
-    if -steps.sum() > 1 + 1e-9:
-        return f"the worst ranking has loss {-steps.sum():.6g} or more: it must not exceed 1"
-    if partial_sum is None:
-        return ""
+    reason = judge_steps(steps, js, is_).reason
+    if reason or partial_sum is None:
+        return reason
+    # The first places, which have no gap between them, can be added up.
     within = is_[: int(np.searchsorted(is_ - np.arange(is_.size), 1, side="right"))]
     sums = sample(partial_sum, js, np.append(within, within[-1] + 1), n_positives, n_negatives)
     expected = np.concatenate([np.zeros((js.size, 1)), np.cumsum(steps[:, : within.size], axis=1)], axis=1)

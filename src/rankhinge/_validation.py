@@ -47,19 +47,21 @@ def check_scores(scores: ArrayLike) -> NDArray[Any]:
     return _read_only(array)
 
 
-def check_relevant(relevant: ArrayLike, n_samples: int) -> NDArray[np.bool_]:
-    """Relevance as a read-only vector of bool; numbers must be 0 or 1."""
-    refuse_masked(relevant, "relevant")
+def check_relevant(
+    relevant: ArrayLike, n_samples: int, name: str = "relevant", counted: str = "scores"
+) -> NDArray[np.bool_]:
+    """Relevance as a read-only vector of bool; numbers must be 0 or 1. Also for other flags, with their `name`."""
+    refuse_masked(relevant, name)
     array = np.asarray(relevant)
     if array.shape != (n_samples,):
-        raise ValueError(f"relevant has shape {array.shape}, scores have shape ({n_samples},)")
+        raise ValueError(f"{name} has shape {array.shape}, {counted} have shape ({n_samples},)")
     if array.dtype != np.bool_:
         if array.dtype.kind not in "iuf":
-            raise ValueError(f"relevant must be bool or 0/1, got dtype {array.dtype}")
+            raise ValueError(f"{name} must be bool or 0/1, got dtype {array.dtype}")
         as_bool = array == 1
         wrong = np.flatnonzero(~as_bool & (array != 0))
         if wrong.size:
-            raise ValueError(f"relevant[{wrong[0]}] is {array[wrong[0]]}: it must be 0 or 1")
+            raise ValueError(f"{name}[{wrong[0]}] is {array[wrong[0]]}: it must be 0 or 1")
         array = as_bool
     return _read_only(array)
 

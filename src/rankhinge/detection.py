@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._jit import inner, kernel
-from rankhinge._validation import encode_queries
+from rankhinge._validation import check_relevant, encode_queries
 
 __all__ = ["DetectionCurve", "detection_average_precision", "detection_curve", "iou", "non_maxima_suppression"]
 
@@ -42,20 +42,6 @@ def _scores(scores: ArrayLike, n: int) -> NDArray[np.float64]:
     if wrong.size:
         raise ValueError(f"scores[{wrong[0]}] is nan")
     return array
-
-
-def _flags(flags: ArrayLike | None, n: int) -> NDArray[np.bool_]:
-    """Which objects are difficult: bools, or 0 and 1."""
-    if flags is None:
-        return np.zeros(n, np.bool_)
-    array = np.asarray(flags)
-    if array.shape != (n,):
-        raise ValueError(f"difficult has shape {array.shape}, but there are {n} objects")
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"difficult must be bool, or 0 and 1, got dtype {array.dtype}")
-    for place in np.flatnonzero((array != 0) & (array != 1))[:1]:
-        raise ValueError(f"difficult[{place}] is {array[place]}: it must be bool, or 0 or 1")
-    return array == 1
 
 
 def _threshold(value: float, name: str) -> float:
@@ -233,7 +219,8 @@ def detection_curve(
     """
     found, objects = check_boxes(boxes, "boxes"), check_boxes(object_boxes, "object_boxes")
     values, min_iou = _scores(scores, len(found)), _threshold(min_iou, "min_iou")
-    hard = _flags(difficult, len(objects))
+    flags = np.zeros(len(objects), np.bool_) if difficult is None else difficult
+    hard = check_relevant(flags, len(objects), "difficult", "object_boxes")
     numbers: dict[Hashable, int] = {}
     object_image = np.array(
         [numbers.setdefault(name, len(numbers)) for name in _names(object_images, len(objects), "object_images")],

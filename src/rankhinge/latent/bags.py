@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,11 +99,6 @@ class Bags:
     ) -> None:
         self._X, self._order, self._start, self._stop = X, order, start, stop
         self._ids, self.feature_names = ids, names
-
-    def _named_as(self, other: Bags) -> Self:
-        """The same with the ids of other bags."""
-        self._ids = other._ids
-        return self
 
     @property
     def shape(self) -> tuple[int]:

@@ -176,7 +176,6 @@ class ConcaveConvex:
                 value = inner.outer_value(k, moved)
                 if value < self.objective[k]:
                     moved.primal = self.objective[k] = value
-                    moved.status, moved.dual, moved.n_iter, moved.history = "running", -np.inf, 0, []
                     self.points[k] = point = moved
         return point
 

@@ -19,7 +19,7 @@ from rankhinge.latent.problem import LatentProblem
 from rankhinge.losses import get_loss
 from rankhinge.svm._fitting import all_or_nothing
 from rankhinge.svm.rank_svc import Targets
-from rankhinge.svm.threshold import cut_rankings
+from rankhinge.svm.threshold import constant_intercepts
 
 __all__ = ["LatentSVC"]
 
@@ -178,9 +178,7 @@ class LatentSVC(LatentMachine):
     def _cut(
         self, targets: Targets, usable: NDArray[np.bool_], scores: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        # Labels that are not usable are called what all their bags are, as by the other machines.
-        constant = cut_rankings(targets, usable, scores, "f1")[0]
-        return np.where(usable, bias, constant), np.ones(usable.size)
+        return np.where(usable, bias, constant_intercepts(targets, usable)), np.ones(usable.size)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""

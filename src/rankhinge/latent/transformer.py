@@ -19,6 +19,7 @@ class BagTransformer(
     MetaEstimatorMixin,
     TransformerMixin,
     BaseEstimator,
+    # Bags are no frames. (The mixin's own keyword; it has no types.)
     auto_wrap_output_keys=None,  # type: ignore[call-arg]
 ):
     """Apply a row-wise transformer (a scaler, PCA) to the candidates of bags, inside a pipeline.
@@ -83,7 +84,8 @@ class BagTransformer(
         bags = as_bags(X)
         transformed = self.transformer_.transform(bags.candidates())
         result = Bags(transformed, offsets=bags.offsets)
-        return result._named_as(bags)
+        result._ids = bags._ids
+        return result
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Those of the transformer."""

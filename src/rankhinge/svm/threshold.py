@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_threshold", "calibrate", "classes_of", "cut_rankings"]
+__all__ = ["best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_rankings"]
 
 _NEWTON_STEPS = 50
 _ROUNDING = 1e-9
@@ -87,6 +87,19 @@ def _log_odds(probability: float) -> float:
     return float(np.log(clipped / (1 - clipped)))
 
 
+def _labelled(targets: Any, k: int) -> Any:
+    """Which samples are labelled for problem k, as an index."""
+    return slice(None) if targets.labelled is None else targets.labelled[k]
+
+
+def constant_intercepts(targets: Any, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """For problems with one class only, 1 or -1, so that they are called what all their samples are; else 0."""
+    intercepts = np.zeros(usable.size)
+    for k in np.flatnonzero(~usable).tolist():
+        intercepts[k] = 1.0 if targets.relevant[k][_labelled(targets, k)].any() else -1.0
+    return intercepts
+
+
 def cut_rankings(
     targets: Any, usable: NDArray[np.bool_], scores: NDArray[np.float64], rule: str | float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -96,19 +109,17 @@ def cut_rankings(
     ----------
     targets : Targets
     usable : ndarray of shape (K,)
-        Problems with both classes; the others are called what all their samples are.
+        Problems with both classes; the others have `constant_intercepts`.
     scores : ndarray of shape (K, n)
         Of the training samples.
     rule : {"f1", "error"} or float
         As for `best_threshold`; multiclass problems are calibrated instead.
     """
-    intercepts, slopes = np.zeros(usable.size), np.ones(usable.size)
-    for k in range(usable.size):
-        known = slice(None) if targets.labelled is None else targets.labelled[k]
+    intercepts, slopes = constant_intercepts(targets, usable), np.ones(usable.size)
+    for k in np.flatnonzero(usable).tolist():
+        known = _labelled(targets, k)
         relevant, row = targets.relevant[k][known], scores[k][known]
-        if not usable[k]:
-            intercepts[k] = 1.0 if relevant.any() else -1.0
-        elif targets.kind == "multiclass":
+        if targets.kind == "multiclass":
             slopes[k], offset = calibrate(row, relevant)
             intercepts[k] = offset / slopes[k]
         else:

@@ -252,6 +252,7 @@ def _check(similarity: str, scale: float | Tensor, reduction: str, chunk_size: i
         raise ValueError(f"similarity is {similarity!r}: choose one of {list(_SIMILARITIES)}")
     if isinstance(scale, Tensor):
         _check_scale(scale)
+    # Written as a comparison, which `torch.compile` can trace for a scale that changes; `Real` declares no order.
     elif not (isinstance(scale, Real) and 0 < scale < math.inf):  # type: ignore[operator]
         raise ValueError(f"scale is {scale!r}: it must be a positive and finite number")
     if reduction == "none":
