@@ -243,7 +243,7 @@ def test_blocks_add_up(loss):
     for k in range(3):
         weights = objective.block_weights(k)
         assert weights.sum() == pytest.approx(1.0)
-        planes = [objective.block_plane(w, k, block) for block in range(objective.n_blocks(k))]
+        planes = [objective.block_plane(w, k, block) for block in range(objective.problems[k].n_lists)]
         value = sum(weight * (b + g @ w) for weight, (b, g) in zip(weights, planes))
         assert value == pytest.approx(whole.value[k], rel=1e-12)
         np.testing.assert_allclose(sum(weight * g for weight, (_, g) in zip(weights, planes)), slopes[:, k], atol=1e-12)

@@ -17,6 +17,8 @@ __all__ = [
     "describe_bad_score",
     "encode_queries",
     "refuse_masked",
+    "refuse_missing",
+    "without_unlabelled",
 ]
 
 QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
@@ -131,6 +133,32 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     if known.shape != shape or known.dtype != np.bool_:
         raise ValueError(f"mask must be bool of shape {shape}, got {known.dtype} of shape {known.shape}")
     return known
+
+
+def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
+    """Labels with 0 where a mask says that an entry is not labelled: whatever stands there, be it nan, does not matter.
+
+    A mask that does not fit is for `check_mask` to refuse.
+    """
+    if mask is None or hasattr(y, "toarray"):
+        return y
+    labels, known = np.asarray(y), np.asarray(mask)
+    if labels.shape != known.shape or known.dtype != np.bool_:
+        return y
+    filled = np.where(known, labels, 0)
+    return filled.astype(np.float64) if filled.dtype == object else filled
+
+
+def refuse_missing(values: NDArray[Any], name: str) -> None:
+    """Raise if an entry is nan, infinite, None or one of the ways in which pandas says that it is missing."""
+    if values.dtype.kind in "fc":
+        missing = ~np.isfinite(values)
+    elif values.dtype == object:
+        missing = np.frompyfunc(lambda value: value is None or _is_missing(value), 1, 1)(values).astype(np.bool_)
+    else:
+        return
+    for place in np.argwhere(missing)[:1]:
+        raise ValueError(f"{name}[{', '.join(map(str, place))}] is {values[tuple(place)]}")
 
 
 def _is_missing(query: Any) -> bool:

@@ -161,6 +161,7 @@ def test_not_converged_warns_with_the_gap(fit):
 def test_separable_features_and_no_features_that_matter():
     X, y = binary(noise=0.0)
     check_certificate(RankSVC(C=1e4).fit(X, y))
-    constant = RankSVC().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 0])
+    with pytest.warns(UserWarning, match="the coefficients are all 0"):
+        constant = RankSVC().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 0])
     np.testing.assert_array_equal(constant.coef_, 0.0)
     assert constant.objective_ == structured_hinge(np.zeros(6), np.array([0, 1, 0, 1, 0, 0]))

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, PredefinedSplit
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.svm import folds as folds_module
-from rankhinge.svm.tight_cv import _overfits
+from rankhinge.svm.following import _overfits
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 CS = [0.1, 10.0, 1000.0]

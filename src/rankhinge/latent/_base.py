@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array
 
 from rankhinge._progress import Progress
+from rankhinge._validation import without_unlabelled
 from rankhinge.latent._predict import BagPredictor
 from rankhinge.latent.bags import Bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures, Counter
@@ -35,6 +36,12 @@ _COLUMNS = ("start", "round", "iteration", "primal", "dual", "gap")
 
 class LatentMachine(BagPredictor):
     """From bags and labels to fitted attributes; the leaves say what the objective is and how to cut the ranking."""
+
+    n_outer_: Any
+    outer_history_: dict[str, NDArray[Any]]
+    chosen_: Any
+    chosen_history_: Any
+    n_products_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
@@ -78,11 +85,13 @@ class LatentMachine(BagPredictor):
 
     def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
         if not isinstance(X, Bags) and not is_bags_like(X):
-            X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
+            X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
             bags = Bags(X)
         else:
             bags = self._bags(X, reset=True)
-            y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
+            y = check_array(
+                without_unlabelled(y, mask), accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y"
+            )
         if y.shape[0] != len(bags):
             raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
         self._seen = bags, as_targets(y, mask)

@@ -23,6 +23,10 @@ __all__ = ["BagPredictor"]
 class BagPredictor(ClassifierMixin, LinearRankingMachine):
     """Prediction from `coef_`, `intercept_`, `slope_` and `classes_`."""
 
+    classes_: NDArray[Any]
+    intercept_: NDArray[np.float64]
+    slope_: NDArray[np.float64]
+
     def _bags(self, X: Any, reset: bool) -> Bags:
         """Bags of what came in, with the number of features checked or remembered."""
         if not isinstance(X, Bags) and not is_bags_like(X):

@@ -50,7 +50,11 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     options = implied | options
     # Inside a grid search a misspelt option would only show up as a score of nan.
     inspect.signature(function).bind([], [], qid=[], **options)
-    return QueryScorer(function, options)
+    scorer = QueryScorer(function, options)
+    if isinstance(metric, str):
+        # So would a wrong value of one.
+        scorer.measure([1, 0], [1.0, 0.0], qid=[0, 0])
+    return scorer
 
 
 def _leaves_out_empty(function: Callable[..., float]) -> dict[str, Any]:
@@ -88,7 +92,10 @@ class QueryScorer:
             scores = estimator.predict_proba(X)[:, 1]
         else:
             scores = estimator.predict(X)
-        relevance = np.asarray(y) == classes[1] if is_binary else y
+        return self.measure(np.asarray(y) == classes[1] if is_binary else y, scores, qid=qid)
+
+    def measure(self, relevance: ArrayLike, scores: ArrayLike, *, qid: QueryIds) -> float:
+        """Return the mean metric of scores over the queries, without an estimator."""
         options = _leaves_out_empty(self._metric) | self._options
         return float(self._metric(relevance, scores, qid=qid, **options))
 

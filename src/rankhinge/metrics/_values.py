@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from rankhinge.metrics._lists import Lists
 from rankhinge.metrics._policies import Floats, check_k
 from rankhinge.metrics._ranking import ranked
+
+_LARGE_EXPONENT = 900
 
 
 def average_precisions(lists: Lists, ties: str) -> Floats:
@@ -76,12 +79,20 @@ def precisions_at_k(lists: Lists, ties: str, k: int) -> Floats:
 
 def _discounted(lists: Lists, ties: str, discount: Callable[[Floats], Floats], normalize: bool) -> Floats:
     """Sum of gain times discount(rank), divided by its greatest value if `normalize`."""
+    if normalize:
+        lists = _within_range(lists)
     r = ranked(lists, ties)
     value = r.sum(r.tied_gain / r.tied * discount(r.rank))
     if not normalize:
         return value
     # The mean gain of a tied group can be an ulp above the gains it is the mean of.
     return np.minimum(_ratio(value, _greatest(lists, discount)), 1.0)
+
+
+def _within_range(lists: Lists) -> Lists:
+    """The same lists with gains whose sums do not overflow: a power of two takes nothing from their digits."""
+    exponent = int(np.frexp(lists.gains.max(initial=0.0))[1])
+    return lists if exponent < _LARGE_EXPONENT else replace(lists, gains=np.ldexp(lists.gains, -exponent))
 
 
 def _greatest(lists: Lists, discount: Callable[[Floats], Floats]) -> Floats:

@@ -176,7 +176,8 @@ def _level_weights(
         reached[level] = np.bincount(list_of[labels > level], minlength=n_lists)
     if level_weights is None and loss.family == "discount":
         ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(np.diff(offsets).max(initial=1)) + 1)[1:])])
-        weights = np.diff(gains)[:, None] * ideal[reached]
+        # By the largest gain: the products of large ones may overflow.
+        weights = np.diff(gains / max(gains[-1], np.finfo(float).tiny))[:, None] * ideal[reached]
     else:
         given = np.ones(n_levels) if level_weights is None else level_weights
         weights = np.asarray(given, dtype=np.float64)[:, None] * (reached > 0)

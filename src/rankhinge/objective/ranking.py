@@ -205,6 +205,21 @@ class RankingObjective:
         # Rounding must not show a bound below the least loss.
         return found._replace(value=np.maximum(found.value, 0.0))
 
+    def evaluate_against(self, scores: Scores, reference: Scores, coefficients: bool = True) -> Evaluation:
+        """``J(s) - Σ r s``, Δ and u - r, with r from the row of `reference` that belongs to the problem; no pass.
+
+        Summed over u - r: where the two nearly agree, the difference of two sums would be rounding.
+        """
+        rows = dict(zip(reference.problems.tolist(), reference.values, strict=True))
+
+        def infer(k: int, row: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
+            u = np.empty_like(row) if u is None else u
+            _, loss = self.hinge(k, row, u)
+            u -= rows[k]
+            return loss + float(u @ row), loss
+
+        return self.for_each(infer, scores, coefficients)
+
     def _infer(self, rule: Rule, scores: Scores, coefficients: bool = True) -> Evaluation:
         def infer(k: int, row: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
             return _infer_one(self.problems[k], rule, row, u)
@@ -247,10 +262,6 @@ class RankingObjective:
     def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
         """``Xᵀ u`` of each problem, a column each: one pass over X."""
         return self.features.adjoint(coefficients.values)
-
-    def n_blocks(self, problem: int) -> int:
-        """How many lists a problem has."""
-        return self.problems[problem].n_lists
 
     def block_weights(self, problem: int) -> NDArray[np.float64]:
         """π of a problem's lists."""

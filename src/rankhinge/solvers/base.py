@@ -48,8 +48,6 @@ class Solver:
         Planes found before, one set for each problem.
     centre : (d, K), optional
         ``w0`` of ``0.5 * |w - w0|**2``; default 0.
-    constant : (K,), optional
-        Added to every value that is reported, and to what the gap is relative to; default 0.
     problems : (m,), optional
         Those to be solved; default: all.
     """
@@ -64,7 +62,6 @@ class Solver:
         start: Array | None = None,
         planes: list[Planes] | None = None,
         centre: Array | None = None,
-        constant: Array | None = None,
         problems: np.ndarray | None = None,
     ) -> None:
         d, K = objective.n_features, objective.n_problems
@@ -73,7 +70,6 @@ class Solver:
         self.centre = np.zeros((d, K)) if centre is None else np.array(centre, dtype=np.float64)
         self.start = self.centre.copy() if start is None else np.array(start, dtype=np.float64)
         self.initial_planes = planes
-        self.constant = np.zeros(K) if constant is None else constant
         # (primal, w) in one tuple: an interrupt cannot part the value from its point.
         self.best: list[tuple[float, Array]] = [(np.inf, self.start[:, k]) for k in range(K)]
         self.dual = np.full(K, -np.inf)
@@ -121,8 +117,19 @@ class Solver:
         excess = np.maximum(primal - self.dual, 0.0)
         known = np.isfinite(primal) & np.isfinite(self.dual)
         with np.errstate(invalid="ignore", divide="ignore"):
-            gap = np.where(excess == 0.0, 0.0, excess / np.abs(primal + self.constant))
+            gap = np.where(excess == 0.0, 0.0, excess / np.abs(primal))
         return np.where(known, gap, np.inf)
+
+    def unfinished(self) -> np.ndarray:
+        """Which problems have more to gain than tol allows, or rank nothing yet, (K,).
+
+        Where the features are small beside C, w = 0 may be within tol of the minimum; but all scores are equal there,
+        and the first step away from it makes a ranking.
+        """
+        gaps = self.gaps()
+        nowhere = np.array([not w.any() for _, w in self.best])
+        unfinished: np.ndarray = (gaps > self.tol) | (nowhere & (gaps > 0.0))
+        return unfinished
 
     def step(self) -> None:
         """Make one step for all problems that have not ended, and update the certificate."""
@@ -135,20 +142,21 @@ class Solver:
 
     def _record(self, active: np.ndarray, before: tuple[Array, Array]) -> None:
         """Append to the history and decide which problems have ended."""
-        primal, gap = self.primal, self.gaps()
+        primal, gap, unfinished = self.primal, self.gaps(), self.unfinished()
         moved = (primal < before[0]) | (self.dual > before[1])
         for k in active:
             self._still[k] = 0 if moved[k] else self._still[k] + 1
             if self.status[k] != RUNNING:
                 continue
-            if gap[k] <= self.tol:
+            still, last = self._still[k] >= _PATIENCE, self.n_iter[k] >= self.max_iter
+            if not unfinished[k] or (gap[k] <= self.tol and (still or last)):
                 self.status[k] = CONVERGED
-            elif self._still[k] >= _PATIENCE:
+            elif still:
                 self.status[k] = STALLED
-            elif self.n_iter[k] >= self.max_iter:
+            elif last:
                 self.status[k] = MAX_ITER
         elapsed = time.perf_counter() - self._began
-        self._history.append((primal + self.constant, self.dual + self.constant, elapsed, self.n_passes))
+        self._history.append((primal, self.dual.copy(), elapsed, self.n_passes))
 
     def run(self, callback: Callable[[Solver], object] | None = None) -> SolverResult:
         """Step until done; `callback` is called after each step, and stops the run if it says True."""
@@ -163,8 +171,8 @@ class Solver:
         worst = int(np.argmax(self.gaps()))
         values = {
             "iteration": float(self.n_iter.max()),
-            "primal": self.best[worst][0] + float(self.constant[worst]),
-            "dual": float(self.dual[worst] + self.constant[worst]),
+            "primal": self.best[worst][0],
+            "dual": float(self.dual[worst]),
             "gap": float(self.gaps()[worst]),
         }
         return {name: value for name, value in values.items() if np.isfinite(value)}
@@ -174,8 +182,8 @@ class Solver:
         states = [s if s != RUNNING or status is None else status for s in self.status]
         return SolverResult(
             coef=np.stack([w for _, w in self.best], axis=1),
-            objective=self.primal + self.constant,
-            dual_objective=self.dual + self.constant,
+            objective=self.primal,
+            dual_objective=self.dual.copy(),
             gap=self.gaps(),
             n_iter=self.n_iter.copy(),
             n_passes=self.n_passes,

@@ -82,8 +82,8 @@ class SweepSolver(Solver):
             master.solve()
             master.prune(_PRUNE_AFTER)
             self.bound(k, master.dual_value)
-        # The blocks of a sweep make up the features once for the scores and once for the slopes.
-        self.n_passes += 2
+        # The blocks of a sweep, of one problem each, make up the features once for the scores and once for the slopes.
+        self.n_passes += 2 * active.size
         self._check(active)
         stuck = active[self._still[active] >= _STUCK]
         if stuck.size:

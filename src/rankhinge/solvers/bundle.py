@@ -118,14 +118,14 @@ class Bundle(CuttingPlane):
             return
         if self._span is None:
             self._begin(active)
-            active = active[self.gaps()[active] > self.tol]
+            active = active[self.unfinished()[active]]
         self._align(active)
         if active.size == 0:
             return
         self._look(active)
         probes = [Probe(self.masters[k], self._bases[k], self._anchors[k], self.best[k][0]) for k in active]
         gaps = np.array([self.best[k][0] - self.dual[k] for k in active])
-        precision = 0.2 * self.tol * np.abs([self.best[k][0] + self.constant[k] for k in active])
+        precision = 0.2 * self.tol * np.abs([self.best[k][0] for k in active])
         enough = np.where(np.isfinite(gaps), np.maximum(_INNER * gaps, precision), 0.0)
         search(
             self.objective,
@@ -165,8 +165,8 @@ class Bundle(CuttingPlane):
             self._raise(int(k), np.array([plane.offset]), plane.slope[None, :])
         # Who finds no further step waits for the others, and then for the rounds: that is no stalling.
         self._still[active] = -1
-        gaps = self.gaps()
-        promising = [gaps[k] > self.tol and self._shrinks(int(k), gaps[k]) for k in self._descent.active]
+        gaps, unfinished = self.gaps(), self.unfinished()
+        promising = [unfinished[k] and self._shrinks(int(k), gaps[k]) for k in self._descent.active]
         if moved.size == 0 or not any(promising):
             self._opens, self._descent = False, None
             self.start = np.stack([w for _, w in self.best], axis=1)
@@ -203,7 +203,7 @@ class Bundle(CuttingPlane):
                 self.offer(k, value, weights[:, c].copy())
             cuts.append([Cut(0, float(found.loss[c]), self.objective.select(found.coefficients, np.array([c])))])
         # Warm planes may have certified a warm start already.
-        open_ = np.flatnonzero(self.gaps()[active] > self.tol)
+        open_ = np.flatnonzero(self.unfinished()[active])
         self._add_cuts(active[open_], [cuts[c] for c in open_])
 
     def _align(self, active: np.ndarray) -> None:
@@ -246,9 +246,9 @@ class Bundle(CuttingPlane):
 
     def _cut_all(self, active: np.ndarray, probes: list[Probe]) -> None:
         """Turn the planes that carry the solution in the span into planes of the masters."""
-        gaps, chosen, open_ = self.gaps(), [], []
+        unfinished, chosen, open_ = self.unfinished(), [], []
         for k, probe in zip(active, probes):
-            if gaps[k] <= self.tol:
+            if not unfinished[k]:
                 continue
             weight = probe.small.multipliers
             cuts = [cut for cut in probe.cuts if weight[cut.place] > 0.0]

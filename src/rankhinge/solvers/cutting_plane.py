@@ -62,7 +62,7 @@ class CuttingPlane(Solver):
                 value = self.regulariser(k, points[c]) + self.C[k] * float(found.value[c])
                 self.offer(k, value, points[c])
         # A problem that is certified already needs no further plane.
-        open_ = np.flatnonzero(self.gaps()[active] > self.tol)
+        open_ = np.flatnonzero(self.unfinished()[active])
         if open_.size:
             slopes = self.objective.adjoint(self.objective.select(found.coefficients, open_))
             self.n_passes += 1

@@ -160,6 +160,9 @@ class Descent:
         self._scores = self._score(points, self.active)
         found = evaluate(self._scores)
         slopes = self._adjoint(found.coefficients)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(np.linalg.norm(C[self.active] * slopes)):
+                raise ValueError("the features are so large that squares of slopes overflow: scale them")
         self._states = {}
         for c, k in enumerate(self.active):
             w = points[:, c].copy()

@@ -32,15 +32,12 @@ class FrankWolfe(SweepSolver):
     ----------
     objective : Objective
     C : (K,)
-    averaging : bool
-        Offer the average of the iterates, weighted by their number, as well.
     **options
         As for `SweepSolver`.
     """
 
-    def __init__(self, objective: Objective, C: Array, *, averaging: bool = True, **options: Any) -> None:
+    def __init__(self, objective: Objective, C: Array, **options: Any) -> None:
         super().__init__(objective, C, **options)
-        self.averaging = averaging
         d = objective.n_features
         self.slopes = [np.zeros((blocks.weights.size, d)) for blocks in self.blocks]
         self.offsets = [np.zeros(blocks.weights.size) for blocks in self.blocks]
@@ -89,7 +86,5 @@ class FrankWolfe(SweepSolver):
     def _candidates(self, k: int) -> list[Array]:
         points = [self.masters[k].point]
         if self.blocks[k].weights.size > 1:
-            points.append(self.iterates[:, k])
-            if self.averaging:
-                points.append(self.averages[:, k])
+            points += [self.iterates[:, k], self.averages[:, k]]
         return points

@@ -130,6 +130,9 @@ class TightObjective(Objective, Protocol):
     def reference(self, scores: Handle) -> Evaluation:
         """H and a subgradient of it. No pass."""
 
+    def evaluate_against(self, scores: Handle, reference: Handle, coefficients: bool = True) -> Evaluation:
+        """``J(s) - r . s`` for the coefficients r of each problem that `reference` holds. No pass."""
+
 
 @runtime_checkable
 class BlockObjective(Protocol):
@@ -137,9 +140,6 @@ class BlockObjective(Protocol):
 
     n_features: int
     n_problems: int
-
-    def n_blocks(self, problem: int) -> int:
-        """Number of blocks."""
 
     def block_weights(self, problem: int) -> Array:
         """Weights of the blocks, positive, sum 1; shape (n_blocks,)."""

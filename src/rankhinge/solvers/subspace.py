@@ -103,7 +103,9 @@ class Probe:
         self.master, self.basis = master, basis
         self.small = master.restricted(basis, _ROOM)
         self.anchor, self.value, self.moved = anchor, value, False
-        self.outside = float(master.centre @ master.centre - self.small.centre @ self.small.centre)
+        # Not as a difference of squares: of a far centre's, nothing but rounding might be left.
+        beside = master.centre - basis @ self.small.centre
+        self.outside = float(beside @ beside)
         self.cuts: list[Cut] = []
         self.first_cut: Cut | None = None
 

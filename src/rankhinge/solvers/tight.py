@@ -8,10 +8,11 @@ A round, for all problems that have not ended, in lockstep:
 1. *Descend.* Quasi-Newton steps on G itself (`descent`), whose line search needs no pass over the features. If C is so
    large that the start hardly holds w back, smaller values come first: T is rugged, and a descent that is set free at
    once ends in the first dent.
-2. *Certify.* With H replaced by its tangent at the point reached, ``H(s) ≥ u·s``, the problem becomes convex and lies
-   above G, touching it there: the concave-convex procedure (Yuille and Rangarajan 2003). A linear term only moves
-   the centre, ``½‖w - w⁰‖² - C g·w = ½‖w - (w⁰ + C g)‖² + const``, so the bundle solver takes it as it is, and the
-   planes of J, which know nothing of centres, stay valid from round to round.
+2. *Certify.* With H replaced by its tangent at the point reached, ``H(s) ≥ r·s``, the problem becomes convex and lies
+   above G, touching it there: the concave-convex procedure (Yuille and Rangarajan 2003). The bundle solver takes it as
+   it is, ``J(s) - r·s`` in place of J, and the planes of J stay valid from round to round: only the slope ``Xᵀr`` is
+   to be subtracted. It would do to move the centre by ``C Xᵀr`` instead, but then all values would be differences of
+   numbers that are larger by orders of magnitude.
 
 If the convex problem leads noticeably below G, the next round begins there; else the point is one at which the
 concave-convex procedure stops, up to the gap of that last convex problem, which is the certificate. Descent alone is
@@ -29,7 +30,7 @@ import numpy as np
 from rankhinge.solvers.base import CONVERGED, MAX_ITER, RUNNING, Solver
 from rankhinge.solvers.bundle import Bundle
 from rankhinge.solvers.descent import Descent
-from rankhinge.solvers.protocol import Array, Planes, TightObjective
+from rankhinge.solvers.protocol import Array, Evaluation, Handle, Planes, TightObjective
 
 __all__ = ["Tight"]
 
@@ -38,6 +39,19 @@ _FINER = 0.1
 # C ascends from where the loss pulls w by this part of its length, in steps of a factor, each for so many iterations
 # and to so much coarser a tolerance than the last.
 _GENTLE, _FACTOR, _STAGE, _COARSER = 0.1, 4.0, 30, 5.0
+
+
+class _Tangent:
+    """J less a tangent of H: the objective of the convex problem of one round, else as the objective itself."""
+
+    def __init__(self, objective: TightObjective, reference: Handle) -> None:
+        self._objective, self._reference = objective, reference
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objective, name)
+
+    def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
+        return self._objective.evaluate_against(scores, self._reference, coefficients)
 
 
 class Tight(Solver):
@@ -75,6 +89,8 @@ class Tight(Solver):
         self.certify, self.window, self.random_state = certify, window, random_state
         self._gap = np.full(self.C.size, np.inf)
         self._planes = self.initial_planes
+        # Of the tangents of the last round, (K, d).
+        self._slopes = np.zeros_like(self.centre.T)
         self._inner: Bundle | None = None
         self._counted = 0.0
         self._descent: Descent | None = None
@@ -112,6 +128,8 @@ class Tight(Solver):
         if self._gently:
             self._gently = False
             self._begin_gently(active)
+        elif self._descent is None and self.certify and not self.n_iter[active].any():
+            self._compare_with_centre(active)
         if self._descent is None:
             start = np.stack([w for _, w in self.best], axis=1)
             tol = _FINER * self.tol * (_COARSER if self._climbing(active) else 1.0)
@@ -156,31 +174,46 @@ class Tight(Solver):
             if self.C[k] * pull > _GENTLE * length > 0:
                 self._present[k] = _GENTLE * length / pull
 
+    def _compare_with_centre(self, active: np.ndarray) -> None:
+        """Begin at the centre where that is lower than the start: what is returned must not lie above it."""
+        points = np.concatenate([self.start[:, active], self.centre[:, active]], axis=1)
+        problems = np.concatenate([active, active])
+        found = self.objective.evaluate_tight(self.objective.score(points, problems), coefficients=False)
+        self.n_passes += 1
+        for k, w, value in zip(problems, points.T, found.value):
+            self.offer(int(k), self.regulariser(k, w) + self.C[k] * float(value), w.copy())
+
     def _value(self, k: int, descent: Descent) -> float:
         """G of problem k where the descent is, with C itself."""
         distance = self.regulariser(k, descent.point(k))
         return distance + float(self.C[k] / self._present[k]) * (descent.value(k) - distance)
 
     def _begin_certificate(self, active: np.ndarray) -> None:
-        """The convex problem above G at the best points: H becomes linear, which moves the centre."""
+        """The convex problem above G at the best points: H becomes linear."""
+        perfect = active[self.primal[active] == 0.0]
+        if perfect.size:
+            # Nothing lies below 0.
+            self.dual[perfect], self._gap[perfect] = 0.0, 0.0
+            self._end(perfect, [CONVERGED] * perfect.size)
+            active = self.active
+        if active.size == 0:
+            return
         points = np.stack([w for _, w in self.best], axis=1)
         scores = self.objective.score(points[:, active], active)
-        slopes = self.objective.adjoint(self.objective.reference(scores).coefficients)
+        reference = self.objective.reference(scores).coefficients
+        self._slopes[active] = self.objective.adjoint(reference).T
         self.n_passes += 2
-        centre, constant = self.centre.copy(), np.zeros(self.C.size)
-        for c, k in enumerate(active):
-            shift = self.C[k] * slopes[:, c]
-            centre[:, k] += shift
-            constant[k] = -shift @ (self.centre[:, k] + 0.5 * shift)
+        planes = self._planes
+        if planes is not None:
+            planes = [Planes(own.offsets, own.slopes - slope) for own, slope in zip(planes, self._slopes, strict=True)]
         self._inner = Bundle(
-            self.objective,
+            _Tangent(self.objective, reference),
             self.C,
             tol=self.tol,
             max_iter=self.max_iter,
             start=points,
-            planes=self._planes,
-            centre=centre,
-            constant=constant,
+            planes=planes,
+            centre=self.centre,
             problems=active,
             random_state=self.random_state,
         )
@@ -194,7 +227,7 @@ class Tight(Solver):
         self._count(inner.n_passes)
         # Problems that ended in an earlier round keep the certificate of that.
         active, gaps = self.active, inner.gaps()
-        self.dual[active] = inner.dual[active] + inner.constant[active]
+        self.dual[active] = np.minimum(inner.dual[active], self.primal[active])
         self._gap[active] = gaps[active]
         if inner.done:
             self._conclude(inner)
@@ -203,7 +236,10 @@ class Tight(Solver):
         """Go where the convex problem leads if that is lower; end where it does not lead noticeably lower."""
         active = self.active
         result, before = inner.result(), self.primal
-        self._planes, self._inner = result.planes, None
+        self._planes = [
+            Planes(own.offsets, own.slopes + slope) for own, slope in zip(result.planes, self._slopes, strict=True)
+        ]
+        self._inner = None
         weights = result.coef[:, active]
         found = self.objective.evaluate_tight(self.objective.score(weights, active), coefficients=False)
         self.n_passes += 1

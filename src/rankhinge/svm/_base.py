@@ -19,7 +19,7 @@ from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
-from rankhinge.solvers import Solver, SolverResult, Tight, make_solver, seed_of
+from rankhinge.solvers import SOLVERS, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, warn_user
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
@@ -41,10 +41,7 @@ except ImportError:  # scikit-learn before 1.9
         """Stands in where scikit-learn has no callbacks."""
 
 
-__all__ = ["SOLVERS", "LinearRankingMachine", "Tuning", "per_problem"]
-
-SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
-
+__all__ = ["LinearRankingMachine", "Tuning", "per_problem"]
 
 # The square of a number enters the objective, times those of features and scores.
 _LARGEST = 1e60
@@ -84,10 +81,12 @@ class Tuning(NamedTuple):
 class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     """Parameters, the loop around the solver, and the attributes it leaves behind."""
 
-    # Fitted attributes: numbers for one problem, arrays of length K for K.
+    # Fitted attributes: numbers for one problem, arrays of length K for K. A fit replaces all that are declared here
+    # and in the subclasses.
     coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-    classes_: NDArray[Any]
+    C_: Any
+    scale_: Any
+    init_coef_: NDArray[np.float64]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     objective_: Any
@@ -139,11 +138,16 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 random_state=self.random_state,
                 **options,
             )
+
+        def result(status: str) -> SolverResult:
+            found = solver.result(status=status)
+            return replace(found, n_passes=found.n_passes + n_passes)
+
         try:
             with (
                 interrupts(),
                 Progress(self.verbose) as progress,
-                self._callbacks(lambda: self._fitted(solver.result(status="running"))) as wants_stop,
+                self._callbacks(lambda: self._fitted(result("running"))) as wants_stop,
             ):
                 while not solver.done:
                     solver.step()
@@ -154,10 +158,9 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                     if wants_stop():
                         break
         except KeyboardInterrupt:
-            self._store(solver.result(status="interrupted"))
+            self._store(result("interrupted"))
             raise
-        result = solver.result(status="stopped")
-        return replace(result, n_passes=result.n_passes + n_passes)
+        return result("stopped")
 
     def _check_bound(self) -> None:
         if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
@@ -261,7 +264,15 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         fitted["history_"] = {key: spread(values) for key, values in result.history.items()}
         return fitted
 
-    def _warn_if_not_converged(self, result: SolverResult) -> None:
+    def _warn_of_flaws(self, result: SolverResult) -> None:
+        """Warn if the model ranks nothing, or if it may be far from the optimum."""
+        n_flat = np.count_nonzero(~result.coef.any(axis=0) & (result.gap <= self.tol))
+        if n_flat and self.bound == "convex":
+            which = "" if result.coef.shape[1] == 1 else f" of {n_flat} of the {result.coef.shape[1]} problems"
+            warn_user(
+                f"the coefficients{which} are all 0, and so all scores are equal: that is the minimum for these "
+                "features and this C. Scale the features, or choose a larger C"
+            )
         worst = float(np.max(result.gap))
         if worst > self.tol:
             warn_user(

@@ -7,31 +7,34 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import get_annotations
 from typing import Any, TypeVar
 
-__all__ = ["all_or_nothing", "interrupts", "warn_user"]
+__all__ = ["all_or_nothing", "fitted_names", "interrupts", "warn_user"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
-_INSIDE = ("rankhinge", "sklearn")
+_PACKAGE = "rankhinge"
+_INSIDE = (_PACKAGE, "sklearn")
 
 
 def all_or_nothing(fit: Fit) -> Fit:
     """A `fit` that ends with a model, be it the best so far after an interrupt, or leaves the machine as it was.
 
     What an earlier fit has left is out of sight meanwhile, in ``_earlier``: nothing of it is mixed with the new model.
+    Attributes that a subclass of the user's has set stay where they are.
     """
 
     @wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
-        mine = vars(self)
-        self._earlier = earlier = _take_fitted(mine)
+        mine, names = vars(self), fitted_names(type(self))
+        self._earlier = earlier = _take(mine, names)
         try:
             with interrupts():
                 return fit(self, *arguments, **options)
         except BaseException:
             if "coef_" not in mine:
-                _take_fitted(mine)
+                _take(mine, names)
                 mine.update(earlier)
             raise
         finally:
@@ -42,10 +45,15 @@ def all_or_nothing(fit: Fit) -> Fit:
     return whole  # type: ignore[return-value]
 
 
-def _take_fitted(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Remove the fitted attributes, by scikit-learn's convention those with a trailing underscore, and return them."""
-    names = [name for name in attributes if name.endswith("_") and not name.startswith("_")]
-    return {name: attributes.pop(name) for name in names}
+def fitted_names(machine: type) -> frozenset[str]:
+    """What a fit of ours sets: the names with a trailing underscore that the classes of this package declare."""
+    ours = [base for base in machine.__mro__ if base.__module__.partition(".")[0] == _PACKAGE]
+    return frozenset(name for base in ours for name in get_annotations(base) if name.endswith("_"))
+
+
+def _take(attributes: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Remove the attributes of these names, and return them."""
+    return {name: attributes.pop(name) for name in names & attributes.keys()}
 
 
 @contextmanager

@@ -88,6 +88,10 @@ class ApproximateRankSVC(RankSVC):
     Mohapatra, Jawahar, Kumar: Efficient Optimization for Average Precision SVM, NIPS 2014, section 3.3.
     """
 
+    n_easy_: Any
+    n_difficult_: Any
+    binary_coef_: NDArray[np.float64]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{key: value for key, value in RankSVC._parameter_constraints.items() if key not in _FIXED},
         "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
@@ -133,7 +137,7 @@ class ApproximateRankSVC(RankSVC):
         result = self._solve(objective, tuning, start=binary, constraints=EasySamples(features, signs))
         self._store(result)
         self.n_passes_ += n_passes + 1
-        self._warn_if_not_converged(result)
+        self._warn_of_flaws(result)
 
     def _describe(
         self,

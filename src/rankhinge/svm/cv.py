@@ -60,21 +60,23 @@ class RankSVCCV(Search, RankSVC):
         regression, between 0.1 and 100,000 for the convex bound.
     scoring : str, callable or None, default None
         What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
-        function of relevance (bool) and scores. None: the loss's own metric.
+        function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
+        metric.
     solver, tol, max_iter, threshold, random_state, verbose
         As for `RankSVC`; the paths use the bundle solver.
 
     Attributes
     ----------
     C_ : float or ndarray of shape (K,)
-        The chosen value; for the tight bound beside `scale_` and `init_C_`.
+        The chosen value; for the tight bound beside `scale_` and `init_C_`. Where the start itself ranks best, it is
+        smaller than all of the grid, a hundredth of ``‖w₀‖ / ‖∇T(w₀)‖`` at most: the fit stays at the start.
     Cs_ : ndarray of shape (n_Cs,)
         Tight bound: of shape (2, n_scales, n_Cs) or (K, 2, n_scales, n_Cs), first for the best start, then for its
-        neighbour.
+        neighbour; nan where there was no path.
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
-        The metric on the test part of each fold. Tight bound: of shape (2, n_scales, n_Cs, n_folds), or K of them;
-        first for the best start, then for its neighbour; nan where there was no path, and the last score again where
-        it was not followed further.
+        The metric on the test part of each fold. A path is given up when two values of C in turn were worse than the
+        best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (2, n_scales, n_Cs,
+        n_folds), or K of them; first for the best start, then for its neighbour; nan where there was no path.
     scales_, init_Cs_, init_scores_ : ndarray
         Tight bound: the grids of the scale and of the start's C, and the starts' own scores.
     coef_, intercept_, … :
@@ -265,6 +267,8 @@ class SVMRankerCV(Search, SVMRanker):
         """
         X, y = self._seen = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
         self._check_bound()
+        if qid is not None and not hasattr(qid, "__array__"):
+            qid = list(qid)  # type: ignore[arg-type, assignment]
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +11,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import validate_params
 
+from rankhinge._validation import without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._fitting import warn_user
+from rankhinge.svm.following import Path
 from rankhinge.svm.rank_svc import as_targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, ranking_lists
 
-__all__ = ["RankPath", "rank_svm_path", "walk_path"]
+__all__ = ["RankPath", "convex_path", "rank_svm_path"]
 
 
 class RankPath(NamedTuple):
@@ -45,9 +47,12 @@ class RankPath(NamedTuple):
 
 def walk_path(
     objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int, **options: Any
-) -> Iterator[SolverResult]:
-    """Solve for each C in turn, handing planes and coefficients on to the next."""
-    planes = start = None
+) -> Generator[SolverResult, NDArray[np.int64] | None, None]:
+    """Solve for each C in turn, handing planes and coefficients on to the next.
+
+    Who sends the numbers of some problems goes on with those; the others stay where they are.
+    """
+    planes = start = going = None
     for C in Cs:
         solver = make_solver(
             "bundle",
@@ -57,13 +62,21 @@ def walk_path(
             max_iter=max_iter,
             planes=planes,
             start=start,
+            problems=going,
             **options,
         )
         while not solver.done:
             solver.step()
         result = solver.result()
         planes, start = result.planes, result.coef
-        yield result
+        going = yield result
+
+
+def convex_path(objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int) -> Path:
+    """The coefficients along `walk_path`."""
+    results, going = walk_path(objective, Cs, tol=tol, max_iter=max_iter), None
+    for _ in Cs:
+        going = yield results.send(going).coef
 
 
 @validate_params(
@@ -114,7 +127,7 @@ def rank_svm_path(
     """
     X, y = check_X_y(
         X,
-        y,
+        without_unlabelled(y, mask),
         accept_sparse=("csr", "csc"),
         dtype="numeric",
         multi_output=qid is None,

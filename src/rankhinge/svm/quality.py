@@ -15,9 +15,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
 from rankhinge import metrics
-from rankhinge._validation import check_mask, encode_queries
+from rankhinge._validation import check_mask, encode_queries, refuse_missing, without_unlabelled
 from rankhinge.inference import ranking_loss
 from rankhinge.losses import AUC, NDCG, AveragePrecision, RankingLoss, ReciprocalRank
+from rankhinge.metrics import QueryScorer
 from rankhinge.metrics._per_query import metric_named
 from rankhinge.svm.gains import gains_of
 
@@ -58,7 +59,7 @@ def labels_quality(
     if sample_weight is not None:
         raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
     rows = np.atleast_2d(scores.T)
-    columns = _relevant_columns(kind, classes, y, rows.shape)
+    columns = _relevant_columns(kind, classes, without_unlabelled(y, mask), rows.shape)
     known = [slice(None)] * len(rows) if mask is None else list(check_mask(mask, rows.shape[::-1]).T)
     values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known, strict=True)]
     return _mean(values)
@@ -71,9 +72,10 @@ def _relevant_columns(kind: str, classes: NDArray[Any], y: Any, shape: tuple[int
     expected = shape[::-1] if kind == "multilabel" else shape[1:]
     if y.shape != expected:
         raise ValueError(f"y has shape {y.shape}, but {expected} fits X and the labels of training")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"y[{int(np.flatnonzero(~np.isfinite(y))[0])}] is not finite")
+    refuse_missing(y, "y")
     if kind == "multilabel":
+        for place in np.argwhere(~np.isin(y, (-1, 0, 1)))[:1]:
+            raise ValueError(f"y[{place[0]}, {place[1]}] is {y[tuple(place)]}: labels must be 0/1 or -1/1")
         return list(y.T == 1)
     if y.size and not np.isin(y, classes).any():
         raise ValueError(f"y has none of the labels of training, {classes[:5].tolist()}; it has {y[:1].tolist()[0]!r}")
@@ -123,7 +125,11 @@ def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -
     """A function of relevance (bool) and scores of one list; nan without both classes."""
     if scoring is None:
         return partial(list_quality, loss)
-    metric = scoring if callable(scoring) else _named(scoring)
+    metric: Callable[..., float]
+    if isinstance(scoring, QueryScorer):
+        metric = partial(_of_lists, scoring, qid=None)
+    else:
+        metric = _function(scoring) if callable(scoring) else _named(scoring)
 
     def judge(relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
         return float("nan") if relevant.all() or not relevant.any() else float(metric(relevant, scores))
@@ -135,8 +141,10 @@ def lists_metric(loss: RankingLoss, gains: Any, scoring: str | Callable[..., flo
     """A function of labels, scores and, as a keyword, qid: the mean over the lists that have a relevant sample."""
     if scoring is None:
         return lambda labels, scores, qid: lists_quality(loss, labels, gains, scores, qid)
+    if isinstance(scoring, QueryScorer):
+        return partial(_of_lists, scoring)
     if callable(scoring):
-        return partial(_of_relevant_lists, scoring)
+        return partial(_of_relevant_lists, _function(scoring))
     options = {"gains": gains} if scoring.startswith("ndcg") else {}
     return partial(_named(scoring), no_positives="skip", **options)
 
@@ -148,6 +156,21 @@ def _of_relevant_lists(metric: Callable[..., float], labels: NDArray[Any], score
     if rows.size == 0:
         return float("nan")
     return float(metric(labels[rows], scores[rows], qid=None if qid is None else _safe_indexing(qid, rows)))
+
+
+def _of_lists(scorer: QueryScorer, labels: NDArray[Any], scores: NDArray[Any], *, qid: Any) -> float:
+    """What a scorer for queries makes of labels and scores; without queries there is one list."""
+    return scorer.measure(labels, scores, qid=np.zeros(scores.size, np.intp) if qid is None else qid)
+
+
+def _function(scoring: Callable[..., float]) -> Callable[..., float]:
+    """A function of the user's, if it is one of labels and scores."""
+    if hasattr(scoring, "_score_func"):
+        raise ValueError(
+            f"scoring={scoring!r} is a scorer, which asks an estimator: pass the function of labels and scores that it "
+            "is made of, or the name of a metric"
+        )
+    return scoring
 
 
 def _named(scoring: str) -> Callable[..., float]:

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import check_mask
+from rankhinge._validation import check_mask, without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list
@@ -182,6 +182,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     (True, True)
     """
 
+    classes_: NDArray[Any]
+    intercept_: NDArray[np.float64]
+    slope_: NDArray[np.float64]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
         "threshold": [StrOptions({"f1", "error"}), Interval(Real, None, None, closed="neither")],
@@ -230,7 +234,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             Binary, multiclass or multilabel targets.
         mask : bool array of shape (n, K), optional
             With a multilabel y (0/1 or -1/1; `predict` says 0/1): False where an entry is not labelled. It is left out
-            of its problem.
+            of its problem, whatever it holds; nan is fine.
 
         Returns
         -------
@@ -240,7 +244,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         return self._fit_targets(X, encode_targets(y, mask), Tuning(self.C, self.scale, self.init_C, self.init))
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
-        X, y = self._validated(X, y, multi_output=True, ensure_min_samples=2)
+        X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
         self._seen = X, as_targets(y, mask)
         return self._seen
 
@@ -264,7 +268,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self._finish_with = (features, targets, usable)
         result = self._solve(objective, tuning, start=self._warm_start((usable.size, features.n_features), usable))
         self._store(result)
-        self._warn_if_not_converged(result)
+        self._warn_of_flaws(result)
 
     def _warm_start(self, shape: tuple[int, int], usable: NDArray[np.bool_]) -> NDArray[np.float64] | None:
         """Coefficients of the previous fit, if they are wanted and fit."""
@@ -324,6 +328,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ----------
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,) or (n, K)
+            Labels that training has not seen are relevant to no class.
         mask : bool array of shape (n, K), optional
             As for `fit`: entries that are not labelled do not count.
         sample_weight : None

@@ -11,13 +11,13 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import encode_queries
+from rankhinge._validation import encode_queries, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import MOST_LEVELS, Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm._fitting import all_or_nothing
+from rankhinge.svm._fitting import all_or_nothing, warn_user
 from rankhinge.svm.gains import check_relevance, gains_of
 from rankhinge.svm.quality import lists_quality
 
@@ -98,6 +98,7 @@ def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) ->
     if query_weight is None:
         return None
     if not isinstance(query_weight, Mapping):
+        refuse_masked(query_weight, "query_weight")
         rows = np.asarray(query_weight, dtype=np.float64)
         if rows.shape != (n_samples,):
             raise ValueError(f"query_weight has shape {rows.shape}, but there are {n_samples} rows")
@@ -187,6 +188,9 @@ class SVMRanker(LinearRankingMachine):
     True
     """
 
+    n_queries_: int
+    n_unusable_queries_: int
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
         "gains": [StrOptions({"exponential", "linear"}), "array-like"],
@@ -263,7 +267,7 @@ class SVMRanker(LinearRankingMachine):
             start=coef[:, None] if goes_on else None,
         )
         self._store(result)
-        self._warn_if_not_converged(result)
+        self._warn_of_flaws(result)
         return self
 
     def _fitted(self, result: SolverResult) -> dict[str, Any]:
@@ -295,6 +299,7 @@ class SVMRanker(LinearRankingMachine):
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,)
         qid : array of shape (n,), optional
+            None: one list; after a fit to several a warning, since search tools may have dropped it on the way.
         sample_weight : None
             Accepted because `Pipeline.score` passes it; a ranking has no sample weights.
 
@@ -310,6 +315,11 @@ class SVMRanker(LinearRankingMachine):
         if labels.size != scores.size:
             raise ValueError(f"y has {labels.size} entries, but X has {scores.size} rows")
         check_relevance(labels)
+        if qid is None and self.n_queries_ + self.n_unusable_queries_ > 1:
+            warn_user(
+                "score got no qid, after a fit to several queries: all rows are ranked as one list. A search passes "
+                "qid on to score only with metadata routing, or with scoring=metrics.make_query_scorer(...)"
+            )
         return lists_quality(get_loss(self.loss), labels, self.gains, scores, qid)
 
     def __sklearn_tags__(self) -> Any:

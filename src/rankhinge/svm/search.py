@@ -18,9 +18,10 @@ from rankhinge.objective import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import warn_user
 from rankhinge.svm.folds import Batch, Part, batches
-from rankhinge.svm.path import walk_path
+from rankhinge.svm.following import along
+from rankhinge.svm.path import convex_path
 from rankhinge.svm.tight import given_start, n_negatives
-from rankhinge.svm.tight_cv import choose_tight, grid_of, tight_grid
+from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, tight_grid
 
 __all__ = ["GRIDS", "TUNED", "Search"]
 
@@ -34,7 +35,11 @@ GRIDS: dict[str, list[Any]] = {
 }
 
 _SPAN, _N_CS = (-1.0, 5.0), 8
-_NO_FOLD = "no fold has both a positive and a negative in its test part, or scoring returned nan there: use fewer folds"
+_NO_TEST = (
+    "no fold has both a positive and a negative in its test part, or scoring returned nan there: use fewer folds, or "
+    "other ones"
+)
+_NO_TRAINING = "no fold has both a positive and a negative in its training part: use other folds, or more samples"
 
 
 def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -45,28 +50,31 @@ def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
 class Search(LinearRankingMachine):
     """The search over the grid, for machines that can make folds."""
 
+    Cs_: NDArray[np.float64]
+    scores_: NDArray[np.float64]
+    scales_: NDArray[np.float64]
+    init_C_: Any
+    init_Cs_: NDArray[np.float64]
+    init_scores_: NDArray[np.float64]
+
     def _search(self, X: Any, parts: list[Part], n_folds: int, problems: list[Lists | None]) -> Tuning:
         """What suits each problem best, judged by the folds."""
         if not parts:
-            raise ValueError("no fold has both a positive and a negative in its training part: use fewer folds")
+            raise ValueError(_NO_TRAINING)
         groups = batches(feature_map(X), parts, get_loss(self.loss))
         search = self._search_tight if self.bound == "tight" else self._search_convex
         with Progress(self.verbose, ("point",)) as progress:
             steps = count(1)
             return search(groups, n_folds, problems, lambda: progress.update(point=float(next(steps))))
 
-    def _judged(self, scores: NDArray[np.float64], problems: list[Lists | None]) -> NDArray[np.bool_]:
-        """Which problems have a fold with a score; a warning for those that lack one, an error if all do."""
-        judged = np.array([bool(_scored(mine).any()) for mine in scores])
-        if not judged.any():
-            raise ValueError(_NO_FOLD)
+    def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: list[Lists | None]) -> None:
+        """Warn of the problems for which no fold has a score."""
         asked = np.array([lists is not None for lists in problems])
         if np.any(asked & ~judged):
             warn_user(
                 f"labels {np.flatnonzero(asked & ~judged)[:10].tolist()} have no fold with positives and negatives in "
                 "each of its parts: they are fitted with what suits the others, in the median"
             )
-        return judged
 
     def _search_convex(
         self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[], None]
@@ -76,10 +84,13 @@ class Search(LinearRankingMachine):
         Cs = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
         scores = np.full((K, Cs.size, n_folds), np.nan)
         for group in groups:
-            for j, result in enumerate(walk_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter)):
-                scores[group.problems, j, group.folds] = group.quality(result.coef)
-                watch()
-        judged = self._judged(scores, problems)
+            path = convex_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter)
+            # Large C take by far the most passes: they are left out once smaller ones have turned out to be better.
+            scores[group.problems, :, group.folds] = along(path, group.quality, Cs.size, watch, group.problems)[1]
+        judged = np.array([bool(_scored(mine).any()) for mine in scores])
+        if not judged.any():
+            raise ValueError(_NO_TEST)
+        self._warn_of_unjudged(judged, problems)
         chosen = np.zeros(K, np.intp)
         for k in np.flatnonzero(judged):
             chosen[k] = np.argmax(scores[k][:, _scored(scores[k])].mean(axis=1))
@@ -97,14 +108,12 @@ class Search(LinearRankingMachine):
         if not isinstance(init, str):
             init = given_start(init, K, groups[0].objective.n_features)
         grid = tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives)
-        choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter, watch=watch)
-        judged = self._judged(choice.init_scores, problems)
+        try:
+            choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter, watch=watch)
+        except NothingJudged:
+            raise ValueError(_NO_TEST) from None
+        self._warn_of_unjudged(choice.judged, problems)
         tuning = choice.tuning
-        if not judged.all():
-            # The scale goes with the number of negatives.
-            for values, units in ((tuning.C, 1.0), (tuning.scale, negatives), (tuning.init_C, 1.0)):
-                relative = values / units
-                values[~judged] = (np.median(relative[judged]) * units * np.ones(K))[~judged]
         for name, values in zip(
             ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),
             (choice.Cs, grid.scales, choice.scores, choice.init_scores, tuning.init_C),

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 __all__ = ["best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_rankings"]
 
-_NEWTON_STEPS = 50
+_NEWTON_STEPS = 100
+_LEAST_SLOPE = 1e-6
 _ROUNDING = 1e-9
 
 
@@ -56,7 +58,9 @@ def calibrate(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple
     """Slope a > 0 and offset c such that ``a s + c`` is the log-odds of being relevant (Platt 1999).
 
     The targets are smoothed as Platt does, ``(n₊ + 1) / (n₊ + 2)`` and ``1 / (n₋ + 2)``, so that separable scores do
-    not drive the slope to infinity. Newton's method on the logistic likelihood of standardised scores.
+    not drive the slope to infinity. Newton's method on the logistic likelihood of standardised scores, with steps that
+    are halved until they lead down: a rare class far away from the others lets whole steps run away (Lin, Lin and Weng
+    2007).
     """
     spread = scores.std()
     if not spread > 0:
@@ -65,21 +69,35 @@ def calibrate(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple
     z = (scores - centre) / spread
     n_relevant = int(relevant.sum())
     target = np.where(relevant, (n_relevant + 1) / (n_relevant + 2), 1 / (scores.size - n_relevant + 2))
-    slope, offset = 0.0, _log_odds(target.mean())
-    for _ in range(_NEWTON_STEPS):
-        probability = 1 / (1 + np.exp(-(slope * z + offset)))
-        residual = probability - target
-        weight = np.maximum(probability * (1 - probability), 1e-12)
-        gradient = np.array([residual @ z, residual.sum()])
-        cross = weight @ z
-        hessian = np.array([[weight @ z**2, cross], [cross, weight.sum()]])
-        step = np.linalg.solve(hessian + 1e-9 * np.eye(2) * np.trace(hessian), gradient)
-        slope, offset = slope - step[0], offset - step[1]
-        if np.abs(step).max() < 1e-9:
-            break
-    # A ranking must not be turned round by its calibration, however poor it is.
-    slope = max(slope, 1e-6)
+    slope, offset = _sigmoid(z, target)
+    if slope < _LEAST_SLOPE:
+        # A ranking must not be turned round by its calibration, however poor it is.
+        slope, offset = _LEAST_SLOPE, _log_odds(target.mean())
     return float(slope / spread), float(offset - slope * centre / spread)
+
+
+def _sigmoid(z: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, float]:
+    """Slope and offset of the sigmoid of z that is likeliest to give the targets."""
+    moments = np.stack([z, np.ones_like(z)])
+    point = np.array([0.0, _log_odds(target.mean())])
+
+    def loss(point: NDArray[np.float64]) -> float:
+        odds = point @ moments
+        return float(np.sum(np.logaddexp(0.0, odds) - target * odds))
+
+    value = loss(point)
+    for _ in range(_NEWTON_STEPS):
+        probability = expit(point @ moments)
+        gradient = moments @ (probability - target)
+        hessian = (moments * (probability * (1 - probability))) @ moments.T
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(2) * np.trace(hessian), gradient)
+        share, before = 1.0, value
+        while (value := loss(point - share * step)) > before - 1e-4 * share * float(gradient @ step) and share > 1e-9:
+            share /= 2
+        if value >= before:
+            break
+        point = point - share * step
+    return float(point[0]), float(point[1])
 
 
 def _log_odds(probability: float) -> float:

@@ -37,6 +37,8 @@ __all__ = [
 # scale / N, and C in its unit, where nothing else is asked for.
 AUTO_TIGHTNESS = 1 / 100
 AUTO_PULL = 0.3
+# The sum of a list's coefficients is of the order of 1.
+_ROUNDING = 1e-12
 # C of the start by default: scikit-learn's for the logistic one.
 INIT_C = {"logistic": 1.0, "convex": 100.0}
 
@@ -102,11 +104,16 @@ def rescaled(objective: RankingObjective, coef: NDArray[np.float64], scale: NDAr
 
 def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArray[np.float64]:
     """``‖w₀‖ / ‖∇T(w₀)‖`` of each problem, for centres (d, K); two passes over X."""
-    scores = objective.score(centre, np.arange(objective.n_problems))
+    K = objective.n_problems
+    scores = objective.score(centre, np.arange(K))
     u: Any = objective.evaluate_tight(scores).coefficients
-    length, slope = np.linalg.norm(centre, axis=0), np.linalg.norm(objective.adjoint(u), axis=0)
+    parts = objective.adjoint(objective.split(u, 1, np.random.default_rng(0))).T.reshape(K, 2, -1)
+    length, slope = np.linalg.norm(centre, axis=0), np.linalg.norm(parts.sum(axis=1), axis=1)
+    # Of samples that are tied the coefficients cancel, or their features do: what is left then is rounding.
+    size, whole = np.abs(u.values).sum(axis=1), np.linalg.norm(parts, axis=2).sum(axis=1)
+    changes = (size > _ROUNDING) & (slope > _ROUNDING * whole)
     # Where the loss does not change, or there is no start, any C will do.
-    unit = np.divide(length, slope, out=length**2, where=slope > 0)
+    unit = np.divide(length, slope, out=length**2, where=changes)
     return np.where(unit > 0, unit, 1.0)
 
 

@@ -8,9 +8,9 @@ only the final fit is certified. All problems of all folds run in lockstep, each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,12 @@ from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Tight
 from rankhinge.svm._base import Tuning
 from rankhinge.svm.folds import Batch
+from rankhinge.svm.following import Path, along
 from rankhinge.svm.logistic import fit_logistic
-from rankhinge.svm.path import walk_path
+from rankhinge.svm.path import convex_path
 from rankhinge.svm.tight import rescaled, unit_of_C
 
-__all__ = ["TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
-
-Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64], None]
-"""Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
+__all__ = ["NothingJudged", "TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
 
 # Of the descents along the paths: further steps would change the score by less than its noise.
 _STEPS, _TOL, _WINDOW = 20, 1e-2, 2
@@ -36,8 +34,8 @@ _N_STARTS = 2
 _INIT_CS = {"logistic": (-4.0, 1.0, 8), "convex": (-1.0, 5.0, 8)}
 _TIGHTNESS = (-3.0, -2.0)
 _PULLS, _N_CS = (-1.0, 1.5), 6
-# A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
-_DECLINE = 0.02
+# In units of C: with this the fit stays at the start.
+_STAY = 0.01
 # How much worse than the best a more regularised point may be, in standard errors.
 _TOLERATED = 0.25
 # How many values of C beyond the best of the middle scale the other scales are followed.
@@ -57,15 +55,21 @@ class TightGrid(NamedTuple):
     in_units: bool
 
 
+class NothingJudged(Exception):
+    """No fold of any problem has a score."""
+
+
 class TightChoice(NamedTuple):
     """The best of a grid for each problem, and the scores that led there.
 
+    `judged` says which problems had a fold with a score; the others have what suits those in the median.
     `init_scores` has the shape (K, n_init_Cs, n_folds), `Cs` (K, 2, n_scales, n_Cs), and `scores` one axis more, for
     folds. The second axis is that of the two starts, the best and its neighbour; nan where nothing was tried. A path
-    that was given up keeps its last score.
+    that was given up on some folds keeps its last score there.
     """
 
     tuning: Tuning
+    judged: NDArray[np.bool_]
     init_scores: NDArray[np.float64]
     Cs: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -73,8 +77,15 @@ class TightChoice(NamedTuple):
 
 def grid_of(values: Any, name: str, low: float, high: float) -> NDArray[np.float64]:
     """Values given, in ascending order, or so many between two powers of ten."""
-    grid = np.logspace(low, high, values) if isinstance(values, Integral) else np.asarray(values, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid).all() and np.min(grid) > 0):
+    if isinstance(values, Integral):
+        # A single one lies in the middle.
+        count = int(values)
+        grid = np.logspace(low, high, count) if count > 1 else np.array([10.0 ** ((low + high) / 2)])
+    else:
+        grid = np.asarray(values, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(f"{name} must be one-dimensional and not empty, got an array of shape {grid.shape}")
+    if not (np.isfinite(grid).all() and np.min(grid) > 0):
         raise ValueError(f"{name} must be positive and finite, got {values!r}")
     return np.sort(grid)
 
@@ -105,27 +116,36 @@ def choose_tight(
     init_scores = np.full((K, grid.init_Cs.size, n_folds), np.nan)
     starts: list[list[NDArray[np.float64]]] = []
     for group in groups:
-        coefs, found = _along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
+        coefs, found = along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
         starts.append(coefs)
         init_scores[group.problems, :, group.folds] = found
+    judged = np.array([_counted(init_scores[k]).shape[1] > 0 for k in range(K)])
+    if not judged.any():
+        raise NothingJudged
     best = np.array([np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1)) for k in range(K)])
+    best[~judged] = int(np.median(best[judged]))
     tried = np.maximum(best[:, None] - np.arange(_N_STARTS), 0)
     Cs = np.full((K, _N_STARTS, n_scales, n_Cs), np.nan)
-    scores = np.full((*Cs.shape, n_folds), np.nan)
+    units, scores = Cs[..., 0].copy(), np.full((*Cs.shape, n_folds), np.nan)
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
     middle, everywhere = n_scales // 2, np.arange(K)
     for a in range(_N_STARTS):
         # The best start may be the first, which has no neighbour.
         if a == 0 or np.any(tried[:, a] != tried[:, 0]):
-            _score_paths(groups, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, Cs, scores, watch)
+            _score_paths(groups, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, units, Cs, scores, watch)
     chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
     better = np.array([point.start for point in chosen])
     # In its unit, the best C of one scale is not far from that of another.
     length = min(n_Cs, max(point.top for point in chosen) + _BEYOND)
     for place in set(range(n_scales)) - {middle}:
-        _score_paths(groups, starts, grid, tried[everywhere, better], better, place, length, Cs, scores, watch)
+        which = tried[everywhere, better]
+        _score_paths(groups, starts, grid, which, better, place, length, units, Cs, scores, watch)
     chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
-    return TightChoice(_tuning(chosen, tried, grid, Cs), init_scores, Cs, scores)
+    # Units of C and numbers of negatives differ from problem to problem, but not so much their places in the grid.
+    known = [point for point, is_judged in zip(chosen, judged, strict=True) if is_judged]
+    scale, place = (int(np.median([getattr(point, name) for point in known])) for name in ("scale", "place"))
+    chosen = [p if judged[k] else p._replace(scale=scale, place=place) for k, p in enumerate(chosen)]
+    return TightChoice(_tuning(chosen, tried, grid, Cs, units), judged, init_scores, Cs, scores)
 
 
 def _score_paths(
@@ -136,24 +156,26 @@ def _score_paths(
     slots: NDArray[np.int64],
     scale: int,
     length: int,
+    units: NDArray[np.float64],
     Cs: NDArray[np.float64],
     scores: NDArray[np.float64],
     watch: Callable[[], None],
 ) -> None:
-    """Fill in Cs and scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
+    """Fill in units, Cs and scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
 
-    Beyond the first `length` values of C the path is not followed.
+    Beyond the first `length` values of C the path is not followed, and has no scores.
     """
     centres = []
     for group, coefs in zip(groups, starts, strict=True):
         coef = np.stack([coefs[which[k]][:, c] for c, k in enumerate(group.problems)], axis=1)
         centres.append(rescaled(group.objective, coef, grid.scales[group.problems, scale]))
-    units = _units(groups, centres, slots.size) if grid.in_units else np.ones(slots.size)
-    Cs[np.arange(slots.size), slots, scale] = units[:, None] * grid.Cs
+    everywhere = np.arange(slots.size)
+    units[everywhere, slots, scale] = unit = _units(groups, centres, slots.size)
+    Cs[everywhere, slots, scale] = (unit[:, None] if grid.in_units else 1.0) * grid.Cs
     for group, centre in zip(groups, centres, strict=True):
         mine = group.problems
         path = _tight_path(group.objective, centre, Cs[mine, slots[mine], scale, :length])
-        scores[mine, slots[mine], scale, :, group.folds] = _along(path, group.quality, grid.Cs.size, watch)[1]
+        scores[mine, slots[mine], scale, :length, group.folds] = along(path, group.quality, length, watch)[1]
 
 
 def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: int) -> NDArray[np.float64]:
@@ -171,10 +193,10 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     if not isinstance(grid.init, str):
         yield grid.init[group.problems].T.copy()
     elif grid.init == "convex":
-        for result in walk_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter):
-            yield result.coef
+        yield from convex_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter)
     else:
-        coef, going = None, np.arange(objective.n_problems)
+        coef: NDArray[np.float64] | None = None
+        going: NDArray[np.int64] | None = None
         for C in grid.init_Cs:
             coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL, _WINDOW)
             going = yield coef
@@ -182,47 +204,17 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
 
 def _tight_path(objective: RankingObjective, centre: NDArray[np.float64], Cs: NDArray[np.float64]) -> Path:
     """Descents for each C of shape (m, n_Cs) in turn, each begun where the one before ended."""
-    coef, going = centre, np.arange(objective.n_problems)
+    coef: NDArray[np.float64] = centre
+    going: NDArray[np.int64] | None = None
     for C in Cs.T:
         options: dict[str, Any] = {"tol": _TOL, "max_iter": _STEPS, "window": _WINDOW, "certify": False}
         coef = Tight(objective, C, centre=centre, start=coef, problems=going, **options).run().coef
         going = yield coef
 
 
-def _along(
-    path: Path,
-    quality: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    length: int,
-    watch: Callable[[], None],
-) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-    """Coefficients and scores (m, length) along a path, which goes on with the problems that do not yet overfit.
-
-    The others keep their last coefficients and scores.
-    """
-    coefs = [next(path)]
-    scores = [quality(coefs[0])]
-    while len(scores) < length:
-        going = np.flatnonzero(~_overfits(np.array(scores)))
-        try:
-            coefs.append(path.send(going) if going.size else coefs[-1])
-        except StopIteration:
-            coefs.append(coefs[-1])
-        scores.append(scores[-1] if coefs[-1] is coefs[-2] else quality(coefs[-1]))
-        watch()
-    return coefs, np.array(scores).T
-
-
-def _overfits(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which problems were much worse at the last two points of a path (length, m) than at best, or have no score."""
-    last = scores[-2:]
-    best = scores.max(axis=0)
-    worse = (last < best - _DECLINE * np.abs(best)) | np.isnan(last)
-    return worse.all(axis=0) & (len(scores) > 2)
-
-
 def _counted(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores without the folds, the last axis, that lack one."""
-    return scores[..., ~np.isnan(scores).reshape(-1, scores.shape[-1]).any(axis=0)]
+    return scores[..., np.isfinite(scores).reshape(-1, scores.shape[-1]).all(axis=0)]
 
 
 def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -267,22 +259,31 @@ def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried
 
     Along each path the start itself counts as the point before the first: pulled hardest.
     """
-    # If no fold could be scored, the caller says so.
+    # What stands for a problem that no fold has scored.
     best = _Point(0, 0, 0, 0, -np.inf)
     for a, start in enumerate(tried):
         for b in range(scores.shape[1]):
             if np.isnan(scores[a, b]).all():
                 continue
-            place, top, score = _best(np.concatenate([init_scores[start][None, :], scores[a, b]]))
+            followed = scores[a, b][~np.isnan(scores[a, b]).all(axis=1)]
+            place, top, score = _best(np.concatenate([init_scores[start][None, :], followed]))
             if score > best.score:
                 best = _Point(a, b, place, top, score)
     return best
 
 
-def _tuning(chosen: list[_Point], tried: NDArray[np.int64], grid: TightGrid, Cs: NDArray[np.float64]) -> Tuning:
-    """What the points stand for; the start itself is the least C of the path, ten times smaller."""
-    paths = [Cs[k, p.start, p.scale] for k, p in enumerate(chosen)]
-    C = [path[p.place - 1] if p.place > 0 else 0.1 * path[0] for path, p in zip(paths, chosen, strict=True)]
+def _tuning(
+    chosen: list[_Point],
+    tried: NDArray[np.int64],
+    grid: TightGrid,
+    Cs: NDArray[np.float64],
+    units: NDArray[np.float64],
+) -> Tuning:
+    """What the points stand for; the start itself is a C so small that the fit stays there."""
+    C = []
+    for k, p in enumerate(chosen):
+        path = Cs[k, p.start, p.scale]
+        C.append(path[p.place - 1] if p.place > 0 else min(_STAY * units[k, p.start, p.scale], 0.1 * path[0]))
     scale = [grid.scales[k, p.scale] for k, p in enumerate(chosen)]
     init_C = [grid.init_Cs[tried[k, p.start]] for k, p in enumerate(chosen)]
     return Tuning(np.array(C), np.array(scale), np.array(init_C), grid.init)
