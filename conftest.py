@@ -1,12 +1,10 @@
-"""What every test run needs: which modules can be collected here, and where the data sets are."""
+"""What every test run needs: which modules can be collected here, and how hypothesis goes about it."""
 
 from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
-import pytest
 from hypothesis import settings
 
 # Doctests import the module they are in: leave out those whose library is not installed.
@@ -26,24 +24,3 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # failure is the fault of the change at hand.
 settings.register_profile("rankhinge", deadline=None, derandomize=True)
 settings.load_profile("rankhinge")
-
-
-def _data_folder() -> Path:
-    default = Path(__file__).parent.parent / "shared" / "data"
-    return Path(os.environ.get("RANKHINGE_DATA", default))
-
-
-@pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """Return the folder with the data sets, for tests marked `data`."""
-    return _data_folder()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    folder = _data_folder()
-    if folder.is_dir():
-        return
-    skip = pytest.mark.skip(reason=f"no data sets in {folder}; set RANKHINGE_DATA")
-    for item in items:
-        if "data" in item.keywords:
-            item.add_marker(skip)

@@ -38,11 +38,10 @@ class Task(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """A set before it is cut: how often, and whether VOC's or LETOR's own split applies."""
+    """A set before it is cut."""
 
     X: Any
     y: NDArray[Any]
-    n_repeats: int = 1
 
 
 def standardised(train: Any, test: Any) -> tuple[Any, Any]:
@@ -51,10 +50,10 @@ def standardised(train: Any, test: Any) -> tuple[Any, Any]:
     return scaler.transform(train), scaler.transform(test)
 
 
-def _archive(file_name: str, n_repeats: int = 1) -> Callable[[], Raw]:
+def _archive(file_name: str) -> Callable[[], Raw]:
     def load() -> Raw:
         with np.load(data_file("imbalanced", file_name)) as file:
-            return Raw(file["X"].astype(np.float64), (file["y"] > 0).astype(np.int64), n_repeats)
+            return Raw(file["X"].astype(np.float64), (file["y"] > 0).astype(np.int64))
 
     return load
 
@@ -77,19 +76,19 @@ def _hiv() -> Raw:
 
 def _digits() -> Raw:
     X, y = load_digits(return_X_y=True)
-    return Raw(X, y, 3)
+    return Raw(X, y)
 
 
 def _breast_cancer() -> Raw:
     X, y = load_breast_cancer(return_X_y=True)
-    return Raw(X, y, 3)
+    return Raw(X, y)
 
 
 BINARY: dict[str, Callable[[], Raw]] = {
-    "mammography": _archive("23_mammography.npz", 3),
+    "mammography": _archive("23_mammography.npz"),
     "celeba": _archive("8_celeba.npz"),
     "cover": _archive("10_cover.npz"),
-    "CIFAR10_0": _archive("CIFAR10_0.npz", 3),
+    "CIFAR10_0": _archive("CIFAR10_0.npz"),
     "w8a": _w8a,
     "a9a": _a9a,
     "hiv_molecules": _hiv,

@@ -283,7 +283,7 @@ LEFT_OUT = (
 
 
 _EXPLANATION = """\
-- *Memory on VOC action.* The limit of ten arrays and the planes is 0.7 MB there. With fewer than four samples for each
+- *Memory on VOC action.* The limit of ten arrays and the planes is less than 1 MB there. With fewer than four samples for each
   feature the solver buys passes with memory: a span of up to d / 32 directions, an array of n for each, and two thirds
   as many for cuts and the parts of the subgradient. Without parts and with 16 directions it needed 0.30 of
   the cutting-plane method's passes (three classes) instead of 0.21, with 6 it was 0.34, and a quasi-Newton direction in

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from rankhinge import losses  # noqa: E402
+from rankhinge import losses, structured_hinge  # noqa: E402
 from rankhinge.torch import rank_hinge  # noqa: E402
 from tests.inference.cases import BY_NAME, KINDS, large_list  # noqa: E402
 from tests.torch.cases import ON_DEVICE, hinge_and_gradient, names, random_batch  # noqa: E402
@@ -86,6 +86,39 @@ def test_outliers_do_not_spoil_the_rest():
     torch.testing.assert_close(value, expected, rtol=1e-12, atol=0.0)
     torch.testing.assert_close(u, other)
     assert 0 < value < calm
+
+
+@pytest.fixture
+def in_float32(monkeypatch):
+    """As on a device without float64."""
+    monkeypatch.setattr("rankhinge.torch.on_device.working_dtype", lambda device: torch.float32)
+
+
+@pytest.mark.parametrize("name", ["ap", "ndcg", "auc"])
+def test_an_offset_of_all_scores_costs_no_digits(in_float32, name):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(-64, 64, size=400) / 64
+    relevant = rng.random(400) < 0.3
+    expected = structured_hinge(scores, relevant, loss=name)
+    for offset in (0, 2**10, -(2**16)):
+        shifted = torch.tensor(scores + offset, dtype=torch.float32)
+        assert np.array_equal(shifted.double().numpy() - offset, scores)
+        value = rank_hinge(shifted, torch.tensor(relevant), loss=name, backend="torch")
+        assert value.item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ap", "ndcg", "auc"])
+def test_long_lists_with_large_scores_do_not_spoil_short_ones(in_float32, name):
+    rng = np.random.default_rng(0)
+    sizes = torch.tensor([4000, 30, 30, 30])
+    scores = torch.tensor(rng.normal(size=4090), dtype=torch.float32)
+    scores[:4000] *= 1000
+    relevant = torch.tensor(rng.random(4090) < 0.4)
+    groups = torch.repeat_interleave(torch.arange(4), sizes)
+    values = rank_hinge(scores, relevant, groups=groups, loss=name, reduction="none", backend="torch")
+    for value, s, r in zip(values, scores.split(sizes.tolist()), relevant.split(sizes.tolist()), strict=True):
+        expected = structured_hinge(s.double().numpy(), r.numpy(), loss=name)
+        assert value.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_ranges_of_uneven_lists_do_not_mix():

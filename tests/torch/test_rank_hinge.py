@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 
 import numpy as np
@@ -172,6 +173,17 @@ def test_the_module_is_the_function():
     for copied in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
         assert copied.loss is not module.loss
         assert copied(scores, relevant, mask=mask) == expected
+
+
+def test_a_copy_outlives_the_loss_it_was_made_of():
+    """As in another process: the loss object of the module that was pickled is gone."""
+    scores, relevant, _ = random_batch(1)
+    scores = torch.nan_to_num(scores)
+    text = pickle.dumps(RankHingeLoss(SoftNDCG(3), reduction="none"))
+    gc.collect()
+    values = pickle.loads(text)(scores, relevant)
+    expected = [structured_hinge(s, r, SoftNDCG(3)) for s, r in zip(scores.numpy(), relevant.numpy(), strict=True)]
+    np.testing.assert_allclose(values.numpy(), expected, rtol=1e-12)
 
 
 def test_a_step_of_descent_lowers_it():

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from rankhinge import metrics, structured_hinge  # noqa: E402
 from rankhinge.torch import RetrievalLoss, retrieval_loss  # noqa: E402
+from rankhinge.torch.operators import evaluate  # noqa: E402
 from tests.torch.cases import gradient_of  # noqa: E402
 
 
@@ -97,6 +98,8 @@ def test_permuting_samples_permutes_gradients():
 def test_half_precision_and_autocast():
     embeddings, labels = batch(3, dtype=torch.float32)
     expected, gradient = gradient_of(retrieval_loss, embeddings, labels)
+    assert expected.item() == pytest.approx(np.mean(by_hand(embeddings.double(), labels)), rel=1e-6)
+    torch.testing.assert_close(gradient, gradient_of(retrieval_loss, embeddings.double(), labels)[1].float())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         value, inside = gradient_of(retrieval_loss, embeddings, labels)
     assert value.dtype == torch.float32
@@ -106,6 +109,21 @@ def test_half_precision_and_autocast():
         value, rounded = gradient_of(retrieval_loss, embeddings.to(dtype), labels)
         assert rounded.dtype == dtype
         torch.testing.assert_close(value, retrieval_loss(embeddings.to(dtype).float(), labels))
+
+
+def test_four_million_similarities_at_a_time(monkeypatch):
+    held = []
+
+    def watched(scores, *arguments):
+        held.append(scores.numel())
+        return evaluate(scores, *arguments)
+
+    monkeypatch.setattr("rankhinge.torch.retrieval.evaluate", watched)
+    n = 2100
+    embeddings = torch.randn(n, 2, generator=torch.Generator().manual_seed(0))
+    retrieval_loss(embeddings, torch.arange(n) % 50)
+    assert sum(held) == n * n
+    assert 4_000_000 < max(held) <= 1 << 22
 
 
 def test_the_module_is_the_function():

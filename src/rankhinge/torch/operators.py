@@ -23,7 +23,7 @@ from rankhinge.torch.lists import Lists, make_lists
 from rankhinge.torch.on_device import BadScore, Found
 from rankhinge.torch.settings import Settings, loss_of, settings_of
 
-__all__ = ["evaluate", "once", "rank_loss", "rank_loss_operator", "value_dtype"]
+__all__ = ["evaluate", "once", "one_by_one", "rank_loss", "rank_loss_operator", "refuse_second", "value_dtype"]
 
 
 def value_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -224,14 +224,15 @@ def _(gradient: Tensor, slopes: Tensor) -> Tensor:
     return torch.empty_like(slopes)
 
 
-def _refuse(*_: Any) -> None:
+def refuse_second(*_: Any) -> None:
+    """Say why there is no second derivative."""
     raise RuntimeError(
         "rankhinge's losses cannot be differentiated twice: they are piecewise linear in the scores, "
         "their second derivative is 0 wherever there is one"
     )
 
 
-_once_operator.register_autograd(_refuse)
+_once_operator.register_autograd(refuse_second)
 rank_loss_operator.register_autograd(_backward, setup_context=_keep)
 
 
@@ -248,6 +249,18 @@ class _Eager(torch.autograd.Function):
     backward = staticmethod(_backward)
 
 
+def one_by_one(
+    function: type[torch.autograd.Function], info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Any, ...]
+) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    """A rule for `torch.vmap`: the function of one sample after the other."""
+    found = [
+        function.apply(*(x if d is None else x.select(d, b) for x, d in zip(inputs, in_dims, strict=True)))
+        for b in range(info.batch_size)
+    ]
+    outputs = tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+    return outputs, (0,) * len(outputs)
+
+
 class _Transformed(torch.autograd.Function):
     """The same in the newer style, with a rule for `torch.vmap`: one after the other."""
 
@@ -258,15 +271,11 @@ class _Transformed(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor | None, of_u: Tensor | None, _: Any) -> tuple[Any, ...]:
         # Operators do not take part in transforms. But u is an output, so its derivative is asked for here.
         if of_u is not None:
-            _refuse()
+            refuse_second()
         u, list_of = ctx.saved_tensors
         found = None if gradient is None else (_spread(gradient, list_of, ctx.dim) * u).to(ctx.dtype)
         return found, *(None,) * (_N_INPUTS - 1)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = [
-            _Transformed.apply(*(x if d is None else x.select(d, b) for x, d in zip(inputs, in_dims, strict=True)))
-            for b in range(info.batch_size)
-        ]
-        return tuple(torch.stack(parts) for parts in zip(*found, strict=True)), (0, 0, 0)
+        return one_by_one(_Transformed, info, in_dims, inputs)

@@ -12,7 +12,7 @@ from torch import Tensor
 from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import Lists
 from rankhinge.torch.module import LossModule
-from rankhinge.torch.operators import evaluate, once, value_dtype
+from rankhinge.torch.operators import evaluate, once, one_by_one, refuse_second, value_dtype
 from rankhinge.torch.settings import Settings, encode, settings_of
 
 __all__ = ["RetrievalLoss", "retrieval_loss"]
@@ -106,18 +106,14 @@ def _evaluate(
     if isinstance(scale, Tensor):
         # ⟨√c e, √c e'⟩ = c ⟨e, e'⟩, and autograd does the rest.
         wide, scale = wide * scale.to(wide).reshape(()).sqrt(), 1.0
-    with_gradient = torch.is_grad_enabled() and wide.requires_grad
     rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
+    if torch._C._are_functorch_transforms_active():
+        return _Transformed.apply(wide, labels, scale, rows, True, settings)[0]
+    with_gradient = torch.is_grad_enabled() and wide.requires_grad
     return _retrieval(wide, labels, scale, rows, with_gradient, settings)[0]
 
 
-@torch.library.custom_op(
-    "rankhinge::retrieval_loss",
-    mutates_args=(),
-    schema="(Tensor embeddings, Tensor labels, float scale, int rows, bool with_gradient, str settings)"
-    " -> (Tensor, Tensor)",
-)
-def _retrieval(
+def _compute(
     embeddings: Tensor, labels: Tensor, scale: float, rows: int, with_gradient: bool, settings: str
 ) -> tuple[Tensor, Tensor]:
     """The value, and its gradient if wanted."""
@@ -175,6 +171,15 @@ def _add_chunk(
     return torch.stack([values.sum(), usable.sum().to(values.dtype)])
 
 
+_retrieval = torch.library.custom_op(
+    "rankhinge::retrieval_loss",
+    _compute,
+    mutates_args=(),
+    schema="(Tensor embeddings, Tensor labels, float scale, int rows, bool with_gradient, str settings)"
+    " -> (Tensor, Tensor)",
+)
+
+
 @_retrieval.register_fake
 def _(
     embeddings: Tensor, labels: Tensor, scale: float, rows: int, with_gradient: bool, settings: str
@@ -193,6 +198,24 @@ def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
 
 
 _retrieval.register_autograd(_backward, setup_context=_keep)
+
+
+class _Transformed(torch.autograd.Function):
+    """The same for the transforms of `torch.func`, in which operators take no part."""
+
+    forward = staticmethod(_compute)
+    setup_context = staticmethod(_keep)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None, of_slopes: Tensor | None) -> tuple[Any, ...]:
+        if of_slopes is not None:
+            refuse_second()
+        (slopes,) = ctx.saved_tensors
+        return None if gradient is None else gradient * slopes, None, None, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        return one_by_one(_Transformed, info, in_dims, inputs)
 
 
 class RetrievalLoss(LossModule):

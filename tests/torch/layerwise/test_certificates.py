@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,6 +112,45 @@ def test_no_candidate_is_taken_that_does_not_lower_the_objective():
     X, y = blobs()
     step = turn(surrogate_of(dense(), X, y), 0.1, 1.0, loss=0.0)
     assert (step.taken, step.weights, step.loss) == (None, None, 0.0)
+
+
+class OneWeight:
+    """The surrogate ``max(0, 1 - W)`` leads from 0 to 1; the true loss is ``|W - least|``."""
+
+    def __init__(self, least, dtype=torch.float64):
+        self.least = least
+        self.start, self.blocks = torch.zeros(1, dtype=torch.float64), [None]
+        self.chain = SimpleNamespace(dtype=dtype)
+
+    def piece(self, block, vector):
+        return 1.0, -torch.ones(1, dtype=torch.float64)
+
+    def value(self, block, vector):
+        return max(0.0, 1.0 - vector.item())
+
+    def true_value(self, block, vector):
+        return abs(vector.item() - self.least)
+
+
+@pytest.mark.parametrize(
+    ("least", "taken"),
+    [(1.0, "average"), (0.5, "0.5 of the way"), (0.25, "0.25 of the way"), (0.125, "0.125 of the way"), (0.05, None)],
+)
+def test_shorter_steps_are_tried_where_the_whole_one_raises_the_objective(least, taken):
+    step = turn(OneWeight(least), lam=1.0, mu=0.0, max_epochs=1)
+    assert step.taken == taken
+    assert step.loss == (least if taken is None else 0.0)
+    assert (step.weights is None) if taken is None else (step.weights.item() == least)
+
+
+def test_candidates_are_judged_as_the_network_will_hold_them():
+    """Frank-Wolfe finds W = 1/3, where the objective is 0.1667; in bfloat16 it is 0.3340, with 0.1680."""
+    held = torch.tensor(1 / 3).bfloat16().item()
+    surrogate = OneWeight(1 / 3, torch.bfloat16)
+    step = turn(surrogate, lam=3.0, mu=0.0, max_epochs=1)
+    assert (step.weights.item(), step.loss) == (held, held - 1 / 3)
+    assert turn(surrogate, lam=3.0, mu=0.0, max_epochs=1, loss=0.1675).taken is None
+    assert turn(surrogate, lam=3.0, mu=0.0, max_epochs=1, loss=0.1685).taken == "average"
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -1,0 +1,58 @@
+"""What a round of the concave-convex procedure hands to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankhinge import structured_hinge
+from rankhinge.latent import LatentRankSVC
+from rankhinge.latent.cccp import ConcaveConvex
+from tests.convex_judge import quadratic_minimum
+from tests.latent.helpers import bags_and_labels
+
+C = 500.0
+
+
+def hinge_of_choices(w, bags, y, places):
+    """J with the positives at these places among all candidates, and the negatives at their best."""
+    scores = bags.candidates() @ w
+    best = [
+        scores[place] if positive else scores[first:last].max()
+        for positive, place, first, last in zip(y, places, bags.offsets[:-1], bags.offsets[1:], strict=True)
+    ]
+    return structured_hinge(np.array(best), y.astype(bool))
+
+
+def least_bound(planes):
+    """``min ½ ‖w‖² + C max(0, offset + slope @ w)`` over w and the maximum."""
+    d = planes.slopes.shape[1]
+    lines = np.column_stack([-planes.slopes, np.ones(planes.offsets.size)])
+    lines = np.vstack([lines, np.append(np.zeros(d), 1.0)])
+    return quadratic_minimum(
+        np.append(np.ones(d), 0.0), np.append(np.zeros(d), C), lines, np.append(planes.offsets, 0.0)
+    )
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
+def test_planes_survive_a_change_of_candidates(monkeypatch, solver, shrinking):
+    """Those that carry the bound, and no others; moved, each lies below J of the new choices."""
+    original, rounds = ConcaveConvex._move, []
+
+    def move(self, k, choice, changed):
+        before = self.points[k]
+        original(self, k, choice, changed)
+        if self.status[k] == "running" and changed.size:
+            rounds.append((choice, before, self.points[k].planes))
+
+    monkeypatch.setattr(ConcaveConvex, "_move", move)
+    bags, y = bags_and_labels(n=60, sizes=(3, 7))
+    LatentRankSVC(C=C, tol=1e-5, solver=solver, shrinking=shrinking).fit(bags, y)
+    assert len(rounds) == 2
+    points = np.random.default_rng(0).normal(size=(20, 4))
+    for choice, before, planes in rounds:
+        assert least_bound(before.planes) == pytest.approx(before.dual, rel=1e-8)
+        assert 0 < planes.offsets.size == before.planes.offsets.size <= 5
+        for w in [before.w, *points]:
+            assert np.all(planes.offsets + planes.slopes @ w <= hinge_of_choices(w, bags, y, choice) + 1e-9)

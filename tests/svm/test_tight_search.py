@@ -1,0 +1,169 @@
+"""The search of the tight bound takes what its scores call the best, by a slow twin, and measures C in its unit."""
+
+from __future__ import annotations
+
+from statistics import fmean, median, stdev
+
+import numpy as np
+import pytest
+from scipy.stats import gmean
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_random_state
+
+from rankhinge import RankSVCCV, tight_hinge
+
+from .helpers import binary
+
+PULLS = np.logspace(-1, 1.5, 6)
+
+
+def noise(seed, spread=0.004, level=0.5):
+    """A metric that has nothing to do with the ranking: every point of the grid may be the best."""
+    rng = np.random.default_rng(seed)
+    return lambda relevant, scores: level + spread * rng.normal()
+
+
+def search(scoring, y=None, **options):
+    X, labels = binary(n=40, d=3, noise=2.0)
+    options = {"scales": 3, "init_Cs": 4, "cv": 3, "random_state": 0, "tol": 0.1, **options}
+    return RankSVCCV(bound="tight", scoring=scoring, **options).fit(X, labels if y is None else y)
+
+
+def smooth(path):
+    last = len(path) - 1
+    return [(path[max(i - 1, 0)] + 2 * path[i] + path[min(i + 1, last)]) / 4 for i in range(last + 1)]
+
+
+def best_of(path):
+    """Place of the first that is nearly as good as the best, place of the best, and its mean."""
+    path = smooth(path)
+    means = [fmean(folds) for folds in path]
+    top = means.index(max(means))
+    for place, folds in enumerate(path):
+        lost = [b - a for a, b in zip(folds, path[top])]
+        if fmean(lost) <= 0.25 * stdev(lost) / len(lost) ** 0.5:
+            return place, top, means[top]
+
+
+def best_start(init_scores):
+    means = [fmean(folds) for folds in smooth(list(init_scores))]
+    return means.index(max(means))
+
+
+def best_point(init_scores, scores, scales):
+    """Start, scale, place and top of the path with the highest score among those over some scales."""
+    best = (0, 0, 0, 0, -np.inf)
+    first = best_start(init_scores)
+    for a, start in enumerate((first, max(first - 1, 0))):
+        for b in scales:
+            followed = [folds for folds in scores[a, b] if np.isfinite(folds).all()]
+            if followed:
+                place, top, score = best_of([init_scores[start], *followed])
+                if score > best[-1]:
+                    best = (a, b, place, top, score)
+    return best
+
+
+def chosen(Cs, scales, init_Cs, init_scores, start, scale, place):
+    """C, scale and C of the start; the start itself has a tenth of the smallest C."""
+    path = Cs[start, scale]
+    return (path[place - 1] if place else 0.1 * path[0]), scales[scale], init_Cs[max(best_start(init_scores) - start, 0)]
+
+
+def test_the_choice_follows_from_the_scores():
+    seen = set()
+    for seed in (0, 1, 2, 3, 5, 17, 26, 30, 58):
+        model = search(noise(seed))
+        start, scale, place, top, _ = best_point(model.init_scores_, model.scores_, range(3))
+        expected = chosen(model.Cs_, model.scales_, model.init_Cs_, model.init_scores_, start, scale, place)
+        np.testing.assert_allclose((model.C_, model.scale_, model.init_C_), expected, rtol=1e-12)
+        seen |= {("start", start), ("scale", scale), ("stays", place == 0), ("earlier", 0 < place < top)}
+        seen |= {("neighbour", bool(np.isfinite(model.scores_[1]).any()))}
+    assert seen == {
+        *(("start", a) for a in range(2)),
+        *(("scale", b) for b in range(3)),
+        *((name, known) for name in ("stays", "earlier", "neighbour") for known in (False, True)),
+    }
+
+
+def test_what_was_not_followed_has_no_scores_and_is_not_chosen():
+    lengths = set()
+    for seed in range(6):
+        model = search(noise(seed))
+        start, _, _, top, _ = best_point(model.init_scores_, model.scores_, [1])
+        length = min(6, top + 2)
+        known = np.isfinite(model.scores_).all(axis=-1)
+        expected = np.zeros((2, 3, 6), bool)
+        expected[: 1 + (best_start(model.init_scores_) > 0), 1] = True
+        expected[start, [0, 2], :length] = True
+        np.testing.assert_array_equal(known, expected)
+        np.testing.assert_array_equal(np.isnan(model.scores_).all(axis=-1), ~expected)
+        assert np.isclose(model.C_, [*model.Cs_[known], *0.1 * model.Cs_[known[..., 0], 0]], atol=0.0).any()
+        lengths.add(length)
+    assert len(lengths) > 1
+
+
+def units(X, y, coefs, scale, folds):
+    """Geometric mean over the folds of the start's length over that of the slope there."""
+    found = []
+    for (train, _), coef in zip(folds, coefs):
+        w = coef * scale / (X[train] @ coef).std()
+        slope = X[train].T @ tight_hinge(X[train] @ w, y[train]).coefficients
+        found.append(np.linalg.norm(w) / np.linalg.norm(slope))
+    return gmean(found)
+
+
+def folds_of(X, y, seed, n_folds=3):
+    seed = check_random_state(seed).randint(2**31 - 1)
+    return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y))
+
+
+def test_C_is_measured_in_the_unit_of_the_folds():
+    X, y = binary(n=200, d=3, noise=2.0)
+    model = RankSVCCV(bound="tight", scales=2, init_Cs=[0.3], cv=3, random_state=5).fit(X, y)
+    folds = folds_of(X, y, 5)
+    coefs = [LogisticRegression(C=0.3, tol=1e-8).fit(X[train], y[train]).coef_[0] for train, _ in folds]
+    for scale, Cs in zip(model.scales_, model.Cs_[0]):
+        np.testing.assert_allclose(Cs, PULLS * units(X, y, coefs, scale, folds), rtol=0.03)
+    given = np.array([1.0, 0.4, -0.7])
+    model = RankSVCCV(bound="tight", scales=2, init=given, cv=3, random_state=5).fit(X, y)
+    for scale, Cs in zip(model.scales_, model.Cs_[0]):
+        np.testing.assert_allclose(Cs, PULLS * units(X, y, [given] * 3, scale, folds), rtol=1e-9)
+    np.testing.assert_allclose(model.scales_, np.array([1e-3, 1e-2]) * (y == 0).sum())
+
+
+@pytest.mark.parametrize("Cs", [[1e-9, 1.0], [1e9, 1e10]])
+def test_where_the_start_is_best_C_is_a_hundredth_of_the_unit_or_a_tenth_of_the_grid(Cs):
+    X, y = binary(n=60, d=3, noise=2.0)
+    calls, given = iter(range(1000)), np.array([1.0, 0.4, -0.7])
+    options = {"scoring": lambda relevant, scores: 1.0 / (1 + next(calls)), "init": given, "scales": [3.0]}
+    model = RankSVCCV(bound="tight", Cs=Cs, cv=3, random_state=5, **options).fit(X, y)
+    unit = units(X, y, [given] * 3, 3.0, folds_of(X, y, 5))
+    assert pytest.approx(min(0.01 * unit, 0.1 * Cs[0]), rel=1e-9) == model.C_
+
+
+def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
+    X, _ = binary(n=40, d=3)
+    rng = np.random.default_rng(0)
+    Y = (X[:, [0, 1, 2, 0]] + rng.normal(size=(40, 4)) > 0.5).astype(int)
+    Y[:, 1] = np.arange(40) == 7
+    places = set()
+    for seed in range(4):
+        with pytest.warns(UserWarning, match=r"labels \[1\] have no fold"):
+            model = search(noise(seed), Y)
+        judged = (0, 2, 3)
+        points = [best_point(model.init_scores_[k], model.scores_[k], range(3)) for k in judged]
+        for k, point in zip(judged, points):
+            arrays = (model.Cs_[k], model.scales_[k], model.init_Cs_, model.init_scores_[k])
+            expected = chosen(*arrays, *point[:3])
+            np.testing.assert_allclose((model.C_[k], model.scale_[k], model.init_C_[k]), expected, rtol=1e-12)
+        scale, place = (median(point[which] for point in points) for which in (1, 2))
+        start = median(best_start(model.init_scores_[k]) for k in judged)
+        path = model.Cs_[1, 0, scale]
+        assert model.C_[1] == pytest.approx(path[place - 1] if place else 0.1 * path[0], rel=1e-12)
+        assert model.scale_[1] == pytest.approx(model.scales_[1, scale])
+        assert model.init_C_[1] == model.init_Cs_[start]
+        assert np.isnan(model.scores_[1]).all()
+        places.add(place)
+    assert len(places) > 1
