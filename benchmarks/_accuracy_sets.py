@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from _datasets import MQ2008_FEATURES, VOC_UNIT, data_file
+from _datasets import MQ2008_FEATURES, VOC_UNIT, data_file, standardised
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
 N_FOLDS = 5
 
@@ -42,12 +41,6 @@ class Raw(NamedTuple):
 
     X: Any
     y: NDArray[Any]
-
-
-def standardised(train: Any, test: Any) -> tuple[Any, Any]:
-    """Standard deviation 1 on the training part and, where X is dense, mean 0."""
-    scaler = StandardScaler(with_mean=not sparse.issparse(train)).fit(train)
-    return scaler.transform(train), scaler.transform(test)
 
 
 def _archive(file_name: str) -> Callable[[], Raw]:

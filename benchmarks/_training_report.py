@@ -283,9 +283,9 @@ LEFT_OUT = (
 
 
 _EXPLANATION = """\
-- *Memory on VOC action.* The limit of ten arrays and the planes is less than 1 MB there. With fewer than four samples for each
-  feature the solver buys passes with memory: a span of up to d / 32 directions, an array of n for each, and two thirds
-  as many for cuts and the parts of the subgradient. Without parts and with 16 directions it needed 0.30 of
+- *Memory on VOC action.* The limit of ten arrays and the planes is less than 1 MB there. With fewer than four samples
+  for each feature the solver buys passes with memory: a span of up to d / 32 directions, an array of n for each, and
+  two thirds as many for cuts and the parts of the subgradient. Without parts and with 16 directions it needed 0.30 of
   the cutting-plane method's passes (three classes) instead of 0.21, with 6 it was 0.34, and a quasi-Newton direction in
   the span did not help. `solver="quasi-newton"` keeps no span unless its steps get stuck; it takes more passes
   and less time. So here the two targets, passes and memory, exclude each other as far as we know.

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from PIL import Image
-
+# Data sets are read as the benchmarks do it: their folder has to be on the path first (E402).
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from _datasets import MissingData, data_file  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+from PIL import Image  # noqa: E402
+
+__all__ = ["N_CLASSES", "N_VALIDATION", "ROOT", "MissingData", "Part", "load", "split"]
+
 N_CLASSES = 10
 N_VALIDATION = 1000
-
-
-class MissingData(FileNotFoundError):
-    """The data set is not where it should be."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +34,12 @@ class Part:
         return Part(self.X[torch.from_numpy(rows)], self.y[rows])
 
 
-def _file(name: str) -> Path:
-    folder = os.environ.get("RANKHINGE_DATA")
-    path = (Path(folder) if folder else ROOT.parent / "shared" / "data") / "cifar10" / name
-    if not path.exists():
-        place = "the folder named by RANKHINGE_DATA" + ("" if folder else ", or ../shared/data")
-        raise MissingData(f"the data set cifar10 is missing: cifar10/{name} belongs into {place}")
-    return path
-
-
 def _read(images: str, labels: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     # One row of pixels is one image: the file is higher than Pillow takes for safe.
     Image.MAX_IMAGE_PIXELS = None
-    with Image.open(_file(images)) as file:
+    with Image.open(data_file("cifar10", images)) as file:
         X = np.asarray(file).reshape(-1, 32, 32, 3)
-    y = np.array(json.loads(_file(labels).read_text("utf-8")), dtype=np.int64)
+    y = np.array(json.loads(data_file("cifar10", labels).read_text("utf-8")), dtype=np.int64)
     return X, y[: len(X)]
 
 

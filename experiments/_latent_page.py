@@ -103,7 +103,8 @@ def mil_part(part: dict[str, Any]) -> str:
 
 AP in five folds, mean and standard deviation; parameters chosen by three folds within the training part (latent SSVM:
 one). Features are standardised over all bags, those of the test folds included, without their labels. The latent SSVM
-is affordable on musk1 only, and there to a gap of 0.02 with at most four rounds of sixty iterations. Latent AP-SVM less latent SVM:
+is affordable on musk1 only, and there to a gap of 0.02 with at most four rounds of sixty iterations. Latent AP-SVM less
+latent SVM:
 
 {chr(10).join(texts)}
 

@@ -245,3 +245,27 @@ def test_far_more_columns_than_entries(form):
     tracemalloc.stop()
     np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
     assert peak < 3 * result.nbytes
+
+
+VIEWS = {
+    "rows": (lambda X: X, 0),
+    "columns": (np.asfortranarray, 0),
+    "every second row": (lambda X: X[::2], 0),
+    "some columns": (lambda X: X[:, 5:20], 0),
+    "every second column": (lambda X: X[:, ::2], 2),
+    "rows backwards": (lambda X: X[::-1], 2),
+    "columns backwards": (lambda X: X[:, ::-1], 2),
+    "float32": (lambda X: X.astype(np.float32), 2),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_only_rows_that_lie_side_by_side_are_handed_over_as_they_are(monkeypatch, name):
+    """BLAS would copy all of any other array at each product."""
+    calls, original = [], features._Dense._blocks
+    monkeypatch.setattr(features._Dense, "_blocks", lambda self: calls.append(1) or original(self))
+    view, n_blocks = VIEWS[name]
+    X = view(np.random.default_rng(0).normal(size=(50, 30)))
+    found = feature_map(X)
+    found.scores(np.ones((X.shape[1], 2))), found.adjoint(np.ones((2, X.shape[0])))
+    assert len(calls) == n_blocks

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,14 +35,13 @@ DOORS: dict[str, set[str] | None] = {
     "features": set(),
     "solvers": set(),
     "metrics": set(),
-    "detection": {"metrics"},
+    "detection": set(),
     "svm": _FOR_SVM,
     "latent": _FOR_SVM | {"detection", "svm"},
     "torch": {"inference", "losses", "objective"},
     "dask": {"features", "inference", "objective"},
     # The front rooms: every other room, but by its public names.
     "__init__": ANY_PUBLIC_NAME,
-    "__main__": ANY_PUBLIC_NAME,
     "cli": ANY_PUBLIC_NAME,
     "datasets": ANY_PUBLIC_NAME,
     "demo": ANY_PUBLIC_NAME,
@@ -152,6 +152,34 @@ def test_the_house_keeps_to_its_doors():
 
 def test_there_is_something_to_check():
     assert "rankhinge._threads" in dict(modules())
+
+
+def table_of_the_page() -> dict[str, set[str] | None]:
+    """The table of rooms in docs/architecture.md: what each may import, as `DOORS` has it."""
+    text = (SOURCE.parent.parent / "docs" / "architecture.md").read_text("utf-8")
+    rows = re.search(r"^\| room \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, flags=re.MULTILINE)[1].splitlines()
+    table: dict[str, set[str] | None] = {}
+    for row in rows:
+        rooms, _, doors = row.strip("| ").split(" | ")
+        words = set() if doors == "–" else set(doors.split(", "))
+        if "all of `svm`'s" in words:
+            words = (words - {"all of `svm`'s"}) | table["svm"]
+        for room in rooms.split(", "):
+            table[room.strip("`")] = ANY_PUBLIC_NAME if doors == "public names of all" else words
+    return table
+
+
+def test_the_page_has_the_same_table():
+    # The judge of steps is named in the row of `losses`; the package's entrance is no room.
+    unnamed = {"_suitability": set(), "__init__": ANY_PUBLIC_NAME}
+    assert table_of_the_page() | unnamed == DOORS
+
+
+def test_rooms_that_do_not_exist_are_planned():
+    text = (SOURCE.parent.parent / "docs" / "architecture.md").read_text("utf-8")
+    planned = re.findall(r"`(\w+)`", re.search(r"do not exist yet \(([^)]*)\)", text)[1])
+    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert set(planned) == DOORS.keys() - rooms
 
 
 def test_the_table_is_closed():

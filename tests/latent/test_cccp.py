@@ -56,3 +56,13 @@ def test_planes_survive_a_change_of_candidates(monkeypatch, solver, shrinking):
         assert 0 < planes.offsets.size == before.planes.offsets.size <= 5
         for w in [before.w, *points]:
             assert np.all(planes.offsets + planes.slopes @ w <= hinge_of_choices(w, bags, y, choice) + 1e-9)
+
+
+@pytest.mark.parametrize("init", ["random", "first"])
+def test_no_fit_ends_beside_zero(init):
+    by_working_set, by_all = [], []
+    for seed in range(4):
+        bags, y = bags_and_labels(n=60, sizes=(4, 12), shift=1.5, seed=seed)
+        by_working_set.append(LatentRankSVC(C=500.0, init=init).fit(bags, y).objective_)
+        by_all.append(LatentRankSVC(C=500.0, init=init, shrinking=False).fit(bags, y).objective_)
+    assert np.mean(by_working_set) <= 1.02 * np.mean(by_all)

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from rankhinge.solvers import Solver
 from rankhinge.solvers.master import Master
 from tests.convex_judge import quadratic_minimum
 
@@ -357,3 +358,47 @@ def test_features_beyond_all_bounds_are_refused():
     X, labels = random_problem(13, n=30, d=3)
     with pytest.raises(ValueError, match="overflow"):
         make_solver("rounds", ListsObjective(1e160 * X, labels), 1.0).run()
+
+
+@pytest.mark.parametrize(("name", "near"), [("frank-wolfe", 0.01), ("subgradient", 0.04)])
+@pytest.mark.parametrize("centred", [False, True])
+def test_averages_of_sweeps_come_near_the_optimum(name, near, centred):
+    X, labels = random_problem(2, n=60, d=5)
+    lists = np.array_split(np.random.default_rng(0).permutation(60), 6)
+    centre = np.full((5, 1), 0.3 if centred else 0.0)
+    objective = QueryObjective(X, labels, lists)
+    best = make_solver("bundle", objective, 10.0, tol=1e-6, max_iter=2000, centre=centre).run().objective[0]
+    solver = make_solver(name, objective, 10.0, tol=1e-9, centre=centre, random_state=0)
+    for _ in range(50):
+        solver.step()
+    assert best <= primal(objective, 10.0, solver.averages[:, 0], centre=centre[:, 0]) <= (1 + near) * best
+    assert primal(objective, 10.0, centre[:, 0], centre=centre[:, 0]) > 2 * best
+
+
+class _Idle(Solver):
+    """Offers the same value and the same bound at every step."""
+
+    value, lower = 1.0, 0.5
+
+    def _advance(self, active):
+        for k in active:
+            self.offer(k, self.value, np.ones(self.centre.shape[0]))
+            self.bound(k, self.lower)
+
+
+def test_what_moves_nothing_is_stalled():
+    X, labels = random_problem(0)
+    result = _Idle(ListsObjective(X, labels), 1.0).run()
+    assert result.status[0] == "stalled"
+    assert result.n_iter[0] == 9
+    assert result.gap[0] == 0.5
+    assert "rounding" in result.message
+
+
+def test_a_bound_does_not_exceed_the_value():
+    X, labels = random_problem(0)
+    solver = _Idle(ListsObjective(X, labels), 1.0)
+    solver.lower = 1.0 + 1e-12
+    result = solver.run()
+    assert result.dual_objective[0] == result.objective[0] == 1.0
+    assert (result.status[0], result.gap[0]) == ("converged", 0.0)

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from rankhinge.solvers.subspace import extension, narrowing
 
+from .helpers import ListsObjective, make_solver, random_problem
+from .test_solvers import primal
+
 
 def _orthonormal(rng, d, T):
     return np.linalg.qr(rng.normal(size=(d, T)))[0]
@@ -65,3 +68,16 @@ def test_an_anchor_without_old_coordinates():
     direction, kept = narrowing(np.array([0.0, 0.0, 3.0]), 2)
     np.testing.assert_array_equal(direction, [0.0, 0.0])
     np.testing.assert_array_equal(kept, [0.0, 3.0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_far_centre_does_not_blur_the_value(seed):
+    """Tiny features carry a centre so far away that of its square nothing but rounding would be left."""
+    X, labels = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    objective = ListsObjective(np.column_stack([X, 1e-9 * rng.normal(size=(len(X), 3))]), labels)
+    centre = np.concatenate([np.zeros(X.shape[1]), 1e8 * rng.normal(size=3)])
+    result = make_solver("bundle", objective, 5.0, centre=centre[:, None], opening=False).run()
+    assert result.status[0] == "converged"
+    assert result.n_iter[0] > 1
+    assert result.objective[0] == pytest.approx(primal(objective, 5.0, result.coef[:, 0], centre=centre), rel=1e-9)

@@ -192,3 +192,43 @@ def test_a_gap_does_not_outlive_its_convex_problem():
         assert solver._descent is None or np.isinf(solver.gaps()[0])
     assert (True, False) in seen
     assert np.isfinite(solver.gaps()[0])
+
+
+def _further_down(objective, centre, C, end):
+    """The least value that the convex problem above the objective leads to, from here; H is in the centre."""
+    reference = objective.reference(objective.score(end, np.arange(1))).coefficients
+    moved = centre + C * objective.adjoint(reference)
+    reached = make_solver("bundle", objective, C, centre=moved, start=end, tol=1e-9, max_iter=3000).run()
+    return value(objective, reached.coef, centre, C)[0]
+
+
+@pytest.mark.parametrize(("seed", "C"), [(7, 100.0), (8, 1000.0), (10, 1000.0)])
+def test_no_convex_problem_leads_noticeably_further_down_from_the_end(seed, C):
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(60, 8)), rng.normal(size=(8, 1))
+    objective = objective_of(X, (X @ w + rng.normal(size=(60, 1)) > 0.0).T)
+    centre, C = 3.0 * w / np.std(X @ w), np.array([C])
+    result = Tight(objective, C, centre=centre, tol=1e-4).run()
+    assert result.status[0] == "converged"
+    assert _further_down(objective, centre, C, result.coef) >= result.objective[0] * (1 - 3e-4)
+
+
+def test_a_large_C_is_approached_from_below():
+    """Set free at once, the first steps would lead five times as far."""
+    X, relevant, centre = overlapping()
+    solver = Tight(objective_of(X, relevant), np.array([1e6 * SCALE**2]), centre=centre)
+    for _ in range(8):
+        solver.step()
+        assert np.linalg.norm(solver.result().coef - centre) <= 0.12 * np.linalg.norm(centre)
+    assert np.linalg.norm(solver.run().coef - centre) > 0.5 * np.linalg.norm(centre)
+
+
+def test_where_the_objective_is_0_no_convex_problem_is_needed():
+    X = np.linspace(-1, 1, 30)[:, None]
+    relevant = np.stack([X[:, 0] > 0.5, X[:, 0] ** 2 > 0.5])
+    objective = objective_of(X, relevant)
+    result = Tight(objective, np.array([2.0, 2.0]), centre=np.array([[1e6, 1.0]])).run()
+    assert set(result.status) == {"converged"}
+    assert result.objective[0] == result.dual_objective[0] == result.gap[0] == 0.0
+    assert result.objective[1] > 0
+    assert [own.offsets.size > 0 for own in result.planes] == [False, True]

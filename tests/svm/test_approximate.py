@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from rankhinge import ApproximateRankSVC, RankSVC, structured_hinge
+from rankhinge.features import feature_map
+from rankhinge.objective import Scores
+from rankhinge.svm.approximate import EasySamples
 from tests.convex_judge import quadratic_minimum
 from tests.svm.helpers import LOSSES, all_planes, binary, multiclass, multilabel
 
@@ -82,3 +85,27 @@ def test_masked_samples_are_neither_easy_nor_difficult():
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     model = ApproximateRankSVC(C=100.0).fit(X, Y, mask=mask)
     np.testing.assert_array_equal(model.n_easy_ + model.n_difficult_, mask.sum(axis=0))
+
+
+def test_of_a_class_that_is_all_easy_the_least_easy_sample_is_difficult():
+    margins = np.array([3.0, 1.5, 2.0, 1.2, 5.0, 0.5, 4.0])
+    relevant = np.array([True, True, True, False, False, False, True])
+    known = np.array([True, True, True, True, True, True, False])
+    signs = ApproximateRankSVC(keep_easy=1.0)._easy(margins, relevant, known)
+    np.testing.assert_array_equal(signs, [1, 0, 1, -1, -1, 0, 0])
+
+
+def test_a_constraint_holds_within_a_millionth():
+    X = np.array([[1.0], [1.0 - 1e-3], [1.0 - 1e-7], [-1.0 + 1e-3], [-3.0], [0.0]])
+    constraints = EasySamples(feature_map(X), np.array([[1, 1, 1, -1, -1, 0]], np.int8))
+    (found,) = constraints.violated(np.ones((1, 1)), Scores(X.T, np.arange(1)), np.arange(1))
+    assert sorted(found.names) == [1, 3]
+    np.testing.assert_allclose(found.rows @ np.ones(1), 1 - 1e-3)
+    np.testing.assert_array_equal(found.bounds, 1.0)
+
+
+def test_constraints_that_bind_hold():
+    X, y = binary(noise=0.3)
+    model = ApproximateRankSVC(C=10.0, keep_easy=1.0).fit(X, y)
+    easy = easy_of(model, X, y)
+    assert (np.where(y, 1, -1) * (X @ model.coef_[0]))[easy].min() == pytest.approx(1.0, abs=1e-6)

@@ -165,3 +165,25 @@ def test_separable_features_and_no_features_that_matter():
         constant = RankSVC().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 0])
     np.testing.assert_array_equal(constant.coef_, 0.0)
     assert constant.objective_ == structured_hinge(np.zeros(6), np.array([0, 1, 0, 1, 0, 0]))
+
+
+def test_a_gap_just_above_the_tolerance_warns():
+    X, y = binary(noise=2.0)
+    gaps = RankSVC(C=1e3, tol=1e-9, solver="cutting-plane").fit(X, y).history_["gap"]
+    n_iter = int(np.flatnonzero(gaps < 0.1)[0]) + 1
+    gap = gaps[n_iter - 1]
+    options = {"C": 1e3, "solver": "cutting-plane", "max_iter": n_iter}
+    with pytest.warns(ConvergenceWarning, match=f"relative gap of {gap:.3g} > tol"):
+        RankSVC(tol=gap / 1.5, **options).fit(X, y)
+    assert RankSVC(tol=gap * 1.5, **options).fit(X, y).status_ == "converged"
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("data", [binary, multiclass])
+def test_small_features_are_ranked_all_the_same(solver, data):
+    """The minimum is next to 0, and at 0 itself all scores are equal."""
+    X, y = data(n=150)
+    model = RankSVC(solver=solver).fit(1e-5 * X, y)
+    assert model.coef_.any(axis=1).all()
+    assert np.all(np.asarray(model.status_) == "converged")
+    assert model.score(1e-5 * X, y) == pytest.approx(RankSVC(solver=solver).fit(X, y).score(X, y), abs=0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -228,3 +229,45 @@ def test_weights_of_queries_in_any_container(hold):
     by_query.fit(X, y, qid=qid, query_weight={q: 1.0 + q % 3 for q in range(10)})
     np.testing.assert_array_equal(by_row.scores_, by_query.scores_)
     np.testing.assert_array_equal(by_row.coef_, by_query.coef_)
+
+
+def test_of_equally_good_values_the_smallest_C_is_taken():
+    X, y = binary()
+    tied = RankSVCCV(Cs=CS, cv=2, scoring=lambda relevant, scores: 0.5).fit(X, y)
+    assert CS[0] == tied.C_
+    values = iter([0.5, 0.5, 0.5, 0.7, 0.6, 0.6])
+    model = RankSVCCV(Cs=CS, cv=2, scoring=lambda relevant, scores: next(values)).fit(X, y)
+    np.testing.assert_allclose(model.scores_.mean(axis=1), [0.5, 0.6, 0.6])
+    assert CS[1] == model.C_
+
+
+def test_labels_that_no_fold_can_judge_have_the_median_C_of_the_others():
+    X, Y = multilabel(n_labels=4)
+    Y[:, 1] = np.arange(len(Y)) == 7
+    best = set()
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        model = RankSVCCV(Cs=CS, cv=3, random_state=0, scoring=lambda *_, rng=rng: 0.5 + 0.004 * rng.normal())
+        with pytest.warns(UserWarning, match=r"labels \[1\] have no fold"):
+            model.fit(X, Y)
+        assert np.isnan(model.scores_[1]).any(axis=0).all()
+        places = [int(np.argmax(model.scores_[k].mean(axis=1))) for k in (0, 2, 3)]
+        assert model.C_.tolist() == [CS[place] for place in (places[0], sorted(places)[1], *places[1:])]
+        best.add(sorted(places)[1])
+    assert len(best) > 1
+
+
+def test_the_folds_of_a_label_are_given_up_together():
+    """One fold falls, but their mean does not: both go on, with other models."""
+    X, y = binary(noise=2.0)
+    seen = {0: [], 1: []}
+
+    def scoring(relevant, scores):
+        fold = int(len(seen[0]) > len(seen[1]))
+        seen[fold].append(scores)
+        return 0.5 + (0.1 if fold else -0.1) * len(seen[fold])
+
+    RankSVCCV(Cs=np.logspace(-1, 2, 5), cv=2, scoring=scoring, random_state=0).fit(X, y)
+    for scores in seen.values():
+        assert len(scores) == 5
+        assert not any(np.array_equal(before, after) for before, after in pairwise(scores))

@@ -13,7 +13,7 @@ from rankhinge.objective import RankingObjective, one_list
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.ranker import ranking_lists
 
-from .helpers import binary, multilabel
+from .helpers import binary, graded, level_weights, multilabel
 
 
 def objective_of(X, relevant, masks=None):
@@ -75,3 +75,34 @@ def test_each_list_has_an_intercept_of_its_own():
     judge = LogisticRegression(C=0.3, fit_intercept=False, solver="newton-cholesky", tol=1e-10).fit(wide, y[kept])
     expected = judge.coef_[0, : X.shape[1]]
     np.testing.assert_allclose(coef[:, 0], expected, rtol=0.02, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_features_of_very_different_length_are_fitted_as_exactly(C):
+    X, y = binary(n=200)
+    X = X * [1.0, 10.0, 0.1, 3.0]
+    coef, _ = fit_logistic(objective_of(X, [y == 1]), np.array([C]))
+    expected = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12).fit(X, y).coef_[0]
+    np.testing.assert_allclose(coef[:, 0], expected, atol=2e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lists_and_levels_have_the_weights_of_the_objective_times_the_number_of_lists(weighted):
+    """As scikit-learn's with a row for each sample and level, and a column for each list and level."""
+    X, y, qid = graded(n_queries=4, size=15)
+    weight = np.array([1.0, 3.0, 0.5, 2.0] if weighted else [1.0] * 4)
+    loss = get_loss("ndcg")
+    lists = ranking_lists(y, qid, loss, "exponential", None, weight[qid] if weighted else None)
+    coef, _ = fit_logistic(RankingObjective(feature_map(X), [lists], loss), np.array([2.0]))
+    rows, targets, weights, columns = [], [], [], []
+    for q in range(4):
+        mine = np.flatnonzero(qid == q)
+        for level, omega in level_weights(y[mine].tolist(), [0, 1, 3]):
+            rows += mine.tolist()
+            targets += (y[mine] >= level).tolist()
+            weights += [4 * weight[q] / weight.sum() * omega] * mine.size
+            columns += [2 * q + level - 1] * mine.size
+    wide = np.hstack([X[rows], 1e4 * (np.array(columns)[:, None] == np.arange(8))])
+    judge = LogisticRegression(C=2.0, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+    expected = judge.fit(wide, targets, sample_weight=weights).coef_[0, : X.shape[1]]
+    np.testing.assert_allclose(coef[:, 0], expected, atol=2e-3 * np.abs(expected).max())

@@ -62,3 +62,12 @@ def test_queries():
     assert path.objectives[0, 0] == pytest.approx(
         SVMRanker(loss="ap", level_weights="uniform").fit(X, y, qid=qid).objective_, rel=2e-3
     )
+
+
+def test_what_one_C_has_found_serves_the_next():
+    """At the same C again, the planes and the coefficients handed on are certified at once."""
+    X, y = binary(n=200, d=10, noise=2.0)
+    path = rank_svm_path(X, y, [50.0, 50.0], tol=1e-5)
+    assert path.n_passes[0] > 10
+    assert path.n_passes[1] <= 2
+    np.testing.assert_array_equal(path.coefs[0], path.coefs[1])

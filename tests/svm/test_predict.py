@@ -199,3 +199,28 @@ def test_one_huge_score_does_not_merge_the_others():
     alone = best_threshold(scores, relevant, "f1")
     together = best_threshold(np.append(scores, -1e10), np.append(relevant, False), "f1")
     assert together == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("rule", ["f1", "error"])
+def test_thresholds_lie_midway_and_are_the_highest_of_the_best(rule):
+    rng = np.random.default_rng(1)
+    n_ties = n_beyond = 0
+    for _ in range(200):
+        scores = rng.integers(0, 8, size=10).astype(float)
+        relevant = rng.permutation(np.arange(10) < rng.integers(1, 6))
+        candidates = cuts(scores)[::-1]
+        called = [scores >= cut for cut in candidates]
+        if rule == "f1":
+            quality = [2 * np.sum(mine & relevant) / (mine.sum() + relevant.sum()) for mine in called]
+        else:
+            quality = [np.sum(mine == relevant) for mine in called]
+        expected = candidates[int(np.argmax(quality))]
+        cut = best_threshold(scores, relevant, rule)
+        if expected > scores.min():
+            assert cut == pytest.approx(expected, abs=1e-12)
+        else:
+            assert cut < scores.min()
+        n_ties += np.count_nonzero(np.array(quality) == max(quality)) > 1
+        n_beyond += expected > scores.max() and quality.count(max(quality)) > 1
+    assert n_ties > 10
+    assert n_beyond > 10 or rule == "f1"

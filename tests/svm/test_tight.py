@@ -260,3 +260,65 @@ def test_the_bound_is_not_above_the_convex_one():
     model = RankSVC(bound="tight").fit(X, y)
     scores = X @ model.coef_[0]
     assert tight_hinge(scores, y).value <= structured_hinge(scores, y)
+
+
+def test_the_scale_is_the_weighted_mean_of_the_negatives_over_100():
+    rng = np.random.default_rng(0)
+    sizes = np.array([8, 20, 40])
+    qid = np.repeat(np.arange(3), sizes)
+    X, y = rng.normal(size=(68, 3)), np.arange(68) % 4 == 0
+    negatives = np.array([np.sum(~y[qid == q]) for q in range(3)])
+    for weights in ([1.0, 1.0, 1.0], [5.0, 1.0, 0.5]):
+        model = SVMRanker("ap", bound="tight").fit(X, y, qid=qid, query_weight=dict(enumerate(weights)))
+        assert model.scale_ == pytest.approx(0.01 * np.average(negatives, weights=weights))
+
+
+def test_the_convex_start_has_a_C_of_100_by_default():
+    X, y = overlapping()
+    model = RankSVC(bound="tight", init="convex", tol=1e-6).fit(X, y)
+    expected = RankSVC(C=100.0, tol=1e-6).fit(X, y).coef_
+    np.testing.assert_allclose(
+        model.init_coef_ / np.linalg.norm(model.init_coef_), expected / np.linalg.norm(expected), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4])
+@pytest.mark.parametrize("C", [10.0, 1e4])
+def test_a_warm_start_does_not_end_above_the_start(seed, C):
+    """However poor the coefficients are that it goes on from."""
+    X, y = overlapping(seed, n=60)
+    model = RankSVC(bound="tight", C=C, scale=10.0, warm_start=True).fit(X, 1 - y)
+    model.fit(X, y)
+    assert model.objective_ == pytest.approx(value(model, X, y), rel=1e-9)
+    assert model.objective_ <= C * tight_hinge(X @ model.init_coef_[0], y).value * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["ap", "auc"])
+def test_a_huge_C_is_certified(loss):
+    X, y = overlapping()
+    model = RankSVC(loss, bound="tight", C=1e14, scale=10.0).fit(X, y)
+    assert model.status_ == "converged"
+    assert 0 <= model.gap_ <= model.tol
+    assert model.dual_objective_ <= model.objective_
+    assert model.gap_ == pytest.approx((model.objective_ - model.dual_objective_) / model.objective_)
+    assert model.objective_ == pytest.approx(value(model, X, y), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("d", [1, 2])
+def test_what_rounding_leaves_of_a_slope_is_no_unit_of_C(seed, d):
+    """With features 0 and 1 nearly all samples are tied, and their coefficients cancel."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((50, d)) < 0.5).astype(float)
+    y = rng.random(50) < 0.4
+    options = {"bound": "tight", "init": np.arange(1.0, d + 1), "scale": 1.0}
+    model = RankSVC(**options).fit(X, y)
+    assert 0 < model.C_ < 1e6
+    np.testing.assert_allclose(RankSVC(**options).fit(1e-8 * X, y).C_, 1e16 * model.C_, rtol=1e-9)
+
+
+def test_a_start_that_ranks_perfectly_is_certified():
+    X = np.linspace(-1, 1, 30)[:, None]
+    model = RankSVC(bound="tight", init=[1.0], scale=1e6).fit(X, X[:, 0] > 0.5)
+    assert (model.objective_, model.dual_objective_, model.gap_) == (0.0, 0.0, 0.0)
+    assert model.status_ == "converged"

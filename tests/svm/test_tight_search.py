@@ -67,8 +67,8 @@ def best_point(init_scores, scores, scales):
 
 def chosen(Cs, scales, init_Cs, init_scores, start, scale, place):
     """C, scale and C of the start; the start itself has a tenth of the smallest C."""
-    path = Cs[start, scale]
-    return (path[place - 1] if place else 0.1 * path[0]), scales[scale], init_Cs[max(best_start(init_scores) - start, 0)]
+    path, first = Cs[start, scale], best_start(init_scores)
+    return (path[place - 1] if place else 0.1 * path[0]), scales[scale], init_Cs[max(first - start, 0)]
 
 
 def test_the_choice_follows_from_the_scores():

@@ -135,7 +135,7 @@ class ConcaveConvex:
             self.objective[k], self.points[k] = value, point
         else:
             self.points[k] = point = self._certified(k, point)
-        if not point.w.any() and self.inner.exact:
+        if self.inner.exact and self._is_near_zero(k, point, tol):
             point = self._leave_zero(k, point)
         assert point.best is not None
         choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
@@ -159,8 +159,17 @@ class ConcaveConvex:
         """Whether a problem whose choices have settled is done."""
         return True
 
+    def _is_near_zero(self, k: int, point: Point, tol: float) -> bool:
+        """Whether a point is 0, or no better than 0 within the tolerance; the latter only if a round is to follow.
+
+        A working set may let an inner problem end beside 0. A point that was found from there has no certificate.
+        """
+        if not point.w.any():
+            return True
+        return self.n_outer[k] < self.max_outer and self.objective[k] >= (1 - tol) * self.inner.value_at_zero(k)
+
     def _leave_zero(self, k: int, point: Point) -> Point:
-        """From w = 0, a point at which F is lower, if one can be found; else the same one.
+        """From w = 0, or from nearby, a point at which F is lower, if one can be found; else the same one.
 
         At w = 0 every candidate is the best of its bag, and a minimum of one inner problem need not be one of F.
         """

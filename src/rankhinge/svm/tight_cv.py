@@ -112,7 +112,7 @@ def choose_tight(
     watch : callable
         Called after each point of a path.
     """
-    (K, n_scales), n_Cs = grid.scales.shape, grid.Cs.size
+    K, n_scales = grid.scales.shape
     init_scores = np.full((K, grid.init_Cs.size, n_folds), np.nan)
     starts: list[list[NDArray[np.float64]]] = []
     for group in groups:
@@ -125,57 +125,64 @@ def choose_tight(
     best = np.array([np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1)) for k in range(K)])
     best[~judged] = int(np.median(best[judged]))
     tried = np.maximum(best[:, None] - np.arange(_N_STARTS), 0)
-    Cs = np.full((K, _N_STARTS, n_scales, n_Cs), np.nan)
-    units, scores = Cs[..., 0].copy(), np.full((*Cs.shape, n_folds), np.nan)
+    paths = _Paths(groups, starts, grid, n_folds, watch)
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
-    middle, everywhere = n_scales // 2, np.arange(K)
+    middle = n_scales // 2
     for a in range(_N_STARTS):
         # The best start may be the first, which has no neighbour.
         if a == 0 or np.any(tried[:, a] != tried[:, 0]):
-            _score_paths(groups, starts, grid, tried[:, a], np.full(K, a), middle, n_Cs, units, Cs, scores, watch)
-    chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
+            paths.follow(tried, np.full(K, a), middle, grid.Cs.size)
+    chosen = [_choose(init_scores[k], paths.scores[k], tried[k]) for k in range(K)]
     better = np.array([point.start for point in chosen])
     # In its unit, the best C of one scale is not far from that of another.
-    length = min(n_Cs, max(point.top for point in chosen) + _BEYOND)
-    for place in set(range(n_scales)) - {middle}:
-        which = tried[everywhere, better]
-        _score_paths(groups, starts, grid, which, better, place, length, units, Cs, scores, watch)
-    chosen = [_choose(init_scores[k], scores[k], tried[k]) for k in range(K)]
-    # Units of C and numbers of negatives differ from problem to problem, but not so much their places in the grid.
-    known = [point for point, is_judged in zip(chosen, judged, strict=True) if is_judged]
-    scale, place = (int(np.median([getattr(point, name) for point in known])) for name in ("scale", "place"))
-    chosen = [p if judged[k] else p._replace(scale=scale, place=place) for k, p in enumerate(chosen)]
-    return TightChoice(_tuning(chosen, tried, grid, Cs, units), judged, init_scores, Cs, scores)
+    length = min(grid.Cs.size, max(point.top for point in chosen) + _BEYOND)
+    for scale in set(range(n_scales)) - {middle}:
+        paths.follow(tried, better, scale, length)
+    chosen = [_choose(init_scores[k], paths.scores[k], tried[k]) for k in range(K)]
+    tuning = _tuning(_with_the_unjudged(chosen, judged), tried, grid, paths.Cs, paths.units)
+    return TightChoice(tuning, judged, init_scores, paths.Cs, paths.scores)
 
 
-def _score_paths(
-    groups: list[Batch],
-    starts: list[list[NDArray[np.float64]]],
-    grid: TightGrid,
-    which: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    scale: int,
-    length: int,
-    units: NDArray[np.float64],
-    Cs: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    watch: Callable[[], None],
-) -> None:
-    """Fill in units, Cs and scores of one scale, with start ``which[k]`` of each problem in the place ``slots[k]``.
+class _Paths:
+    """The tight bound along paths over C.
 
-    Beyond the first `length` values of C the path is not followed, and has no scores.
+    Attributes
+    ----------
+    units : ndarray of shape (K, 2, n_scales)
+        Of C, for each problem, start and scale; nan where there was no path.
+    Cs : ndarray of shape (K, 2, n_scales, n_Cs)
+    scores : ndarray of shape (K, 2, n_scales, n_Cs, n_folds)
     """
-    centres = []
-    for group, coefs in zip(groups, starts, strict=True):
-        coef = np.stack([coefs[which[k]][:, c] for c, k in enumerate(group.problems)], axis=1)
-        centres.append(rescaled(group.objective, coef, grid.scales[group.problems, scale]))
-    everywhere = np.arange(slots.size)
-    units[everywhere, slots, scale] = unit = _units(groups, centres, slots.size)
-    Cs[everywhere, slots, scale] = (unit[:, None] if grid.in_units else 1.0) * grid.Cs
-    for group, centre in zip(groups, centres, strict=True):
-        mine = group.problems
-        path = _tight_path(group.objective, centre, Cs[mine, slots[mine], scale, :length])
-        scores[mine, slots[mine], scale, :length, group.folds] = along(path, group.quality, length, watch)[1]
+
+    def __init__(
+        self,
+        groups: list[Batch],
+        starts: list[list[NDArray[np.float64]]],
+        grid: TightGrid,
+        n_folds: int,
+        watch: Callable[[], None],
+    ) -> None:
+        self._groups, self._starts, self._grid, self._watch = groups, starts, grid, watch
+        K, n_scales = grid.scales.shape
+        self.units = np.full((K, _N_STARTS, n_scales), np.nan)
+        self.Cs = np.full((*self.units.shape, grid.Cs.size), np.nan)
+        self.scores = np.full((*self.Cs.shape, n_folds), np.nan)
+
+    def follow(self, tried: NDArray[np.int64], slots: NDArray[np.int64], scale: int, length: int) -> None:
+        """Follow the paths of one scale, for the first `length` values of C, from start ``tried[k, slots[k]]`` each."""
+        everywhere, grid = np.arange(slots.size), self._grid
+        which = tried[everywhere, slots]
+        centres = []
+        for group, coefs in zip(self._groups, self._starts, strict=True):
+            coef = np.stack([coefs[which[k]][:, c] for c, k in enumerate(group.problems)], axis=1)
+            centres.append(rescaled(group.objective, coef, grid.scales[group.problems, scale]))
+        self.units[everywhere, slots, scale] = unit = _units(self._groups, centres, slots.size)
+        self.Cs[everywhere, slots, scale] = (unit[:, None] if grid.in_units else 1.0) * grid.Cs
+        for group, centre in zip(self._groups, centres, strict=True):
+            mine = group.problems
+            path = _tight_path(group.objective, centre, self.Cs[mine, slots[mine], scale, :length])
+            found = along(path, group.quality, length, self._watch)[1]
+            self.scores[mine, slots[mine], scale, :length, group.folds] = found
 
 
 def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: int) -> NDArray[np.float64]:
@@ -270,6 +277,18 @@ def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried
             if score > best.score:
                 best = _Point(a, b, place, top, score)
     return best
+
+
+def _with_the_unjudged(chosen: list[_Point], judged: NDArray[np.bool_]) -> list[_Point]:
+    """The points, with the median of the others for problems that no fold has judged.
+
+    Units of C and numbers of negatives differ from problem to problem, but not so much the places in the grid.
+    """
+    known = [point for point, is_judged in zip(chosen, judged, strict=True) if is_judged]
+    scale, place = (int(np.median([getattr(point, name) for point in known])) for name in ("scale", "place"))
+    return [
+        p if is_judged else p._replace(scale=scale, place=place) for p, is_judged in zip(chosen, judged, strict=True)
+    ]
 
 
 def _tuning(

@@ -1,0 +1,86 @@
+"""Passes over X: every product of X counts, also those of a start, of a first stage, and before an interrupt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
+from rankhinge.features import feature_map
+from rankhinge.solvers import Bundle, Descent
+
+from .helpers import binary, graded, multiclass, multilabel
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """Grows by one with each ``X @ W`` and each ``Xᵀ U``."""
+    made, kind = [], type(feature_map(np.ones((1, 1))))
+    for name in ("scores", "adjoint"):
+        original = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *a, original=original: made.append(1) or original(*a))
+    return made
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"C": 100.0}, {"init": "convex"}, {"init": "convex", "C": 100.0}, {"init": np.ones(4)}]
+)
+def test_tight(products, options):
+    model = RankSVC(bound="tight", **options).fit(*binary(noise=2.0))
+    assert model.n_passes_ == len(products)
+
+
+def test_tight_with_many_problems_many_lists_and_a_warm_start(products):
+    model = RankSVC(bound="tight", warm_start=True).fit(*multiclass())
+    assert model.n_passes_ == len(products)
+    products.clear()
+    assert model.fit(*multiclass()).n_passes_ == len(products)
+    products.clear()
+    X, y, qid = graded()
+    assert SVMRanker(bound="tight").fit(X, y, qid=qid).n_passes_ == len(products)
+
+
+@pytest.mark.parametrize("k", [1, 4, 20])
+@pytest.mark.parametrize("init", ["logistic", "convex"])
+def test_tight_after_an_interrupt(monkeypatch, products, init, k):
+    steps = iter(range(1, 1000))
+
+    def interrupt(self, **values):
+        if next(steps) == k:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("rankhinge.svm._base.Progress.update", interrupt)
+    model = RankSVC(bound="tight", init=init, C=1000.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*binary(noise=2.0))
+    assert model.status_ == "interrupted"
+    assert model.n_passes_ == len(products)
+
+
+@pytest.mark.parametrize(("init", "solver"), [("logistic", Descent), ("convex", Bundle)])
+def test_tight_after_an_interrupt_of_its_start(monkeypatch, products, init, solver):
+    original, steps = solver.step, iter(range(1, 1000))
+
+    def step(self):
+        original(self)
+        if next(steps) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(solver, "step", step)
+    model = RankSVC(bound="tight", init=init)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*binary(noise=2.0))
+    assert model.n_passes_ == len(products)
+
+
+@pytest.mark.parametrize("data", [binary, multiclass])
+def test_approximation_with_its_first_stage(products, data):
+    model = ApproximateRankSVC(C=100.0).fit(*data())
+    assert model.n_passes_ == len(products)
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "subgradient"])
+@pytest.mark.parametrize("data", [binary, multiclass, multilabel])
+def test_sweeps_of_each_problem(products, solver, data):
+    model = RankSVC(solver=solver).fit(*data())
+    assert model.n_passes_ == len(products)
