@@ -79,6 +79,22 @@ def test_approximation_with_its_first_stage(products, data):
     assert model.n_passes_ == len(products)
 
 
+def test_approximation_interrupted_in_its_second_stage(products, monkeypatch):
+    step = Bundle.step
+
+    def interrupted(solver):
+        if solver.constraints is not None and solver.n_iter.any():
+            raise KeyboardInterrupt
+        step(solver)
+
+    monkeypatch.setattr(Bundle, "step", interrupted)
+    model = ApproximateRankSVC(C=100.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*binary())
+    assert model.status_ == "interrupted"
+    assert model.n_passes_ == len(products)
+
+
 @pytest.mark.parametrize("solver", ["frank-wolfe", "subgradient"])
 @pytest.mark.parametrize("data", [binary, multiclass, multilabel])
 def test_sweeps_of_each_problem(products, solver, data):

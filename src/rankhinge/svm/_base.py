@@ -121,9 +121,14 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return feature_map(self._validated(X, reset=False)).scores(np.atleast_2d(self.coef_).T).T
 
-    def _solve(self, objective: RankingObjective, tuning: Tuning, **options: Any) -> SolverResult:
-        """Run the solver to its end; an interrupt leaves the best model so far, and passes on."""
-        n_passes, interrupted = 0.0, None
+    def _solve(
+        self, objective: RankingObjective, tuning: Tuning, n_passes: float = 0.0, **options: Any
+    ) -> SolverResult:
+        """Run the solver to its end; an interrupt leaves the best model so far, and passes on.
+
+        `n_passes` is what has been used before.
+        """
+        interrupted = None
         if self.bound == "tight":
             solver, n_passes, interrupted = self._tight_solver(objective, tuning, **options)
         else:

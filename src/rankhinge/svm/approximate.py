@@ -134,9 +134,9 @@ class ApproximateRankSVC(RankSVC):
         problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
         objective = RankingObjective(features, problems, get_loss(self.loss))
         # w₀ satisfies all constraints: the search begins with a feasible point.
-        result = self._solve(objective, tuning, start=binary, constraints=EasySamples(features, signs))
+        constraints = EasySamples(features, signs)
+        result = self._solve(objective, tuning, n_passes + 1, start=binary, constraints=constraints)
         self._store(result)
-        self.n_passes_ += n_passes + 1
         self._warn_of_flaws(result)
 
     def _describe(

@@ -28,7 +28,7 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     Returns
     -------
     float
-        Midway between two neighbouring scores, or 1 beyond the last; among equally good ones the highest.
+        Midway between two neighbouring scores, or beyond the first or the last; among equally good ones the highest.
     """
     if not isinstance(rule, str):
         return float(rule)
