@@ -156,16 +156,16 @@ embeddings* take n embeddings of dimension 64 in 16 classes, and each sample ran
 two kinds are compared among themselves only. All in float32, on the CPU. Beside the time stands its ratio to the
 yardstick: a `torch.sort` of the scores, or the n × n similarities. The rivals take turns in one run; a
 figure is a median. Each was first tried once in a process of its own: one that asked for more than {gigabytes:g} GB or
-took more than {seconds} s is reported as such. Peak memory is that of the trial, as the system sees it: it is
-rounded to pages, and includes what a library loads late."""
+took more than {seconds} s is reported as such. Peak memory is that of the trial, as the system sees it (at n = 256k and
+more the median of three): it is rounded to pages, and includes what a library loads late."""
 
 _NEAR_ITS_BOUND = """\
 - *ApproxNDCG, relevant × all*, is not the formula as published but a cheaper one of the same value, for which only the
   ranks of the relevant samples are computed. At n = 4k inference takes some 40 µs of our time; the rest is what PyTorch
-  and Python charge for a function of one's own, its backward pass and a few small operators. In eight runs on a machine
+  and Python charge for a function of one's own, its backward pass and a few small operators. In ten runs on a machine
   that others use, the ratio was between 8.6 and 22.
 - *FastAP beside `retrieval_loss`.* Ours takes about 0.25 s at n = 4k in every run; FastAP took 4.6 to 8.9 s, which
-  makes the ratio 18.5 to 35 (27, 28, 28, 35 and, last, 18.5)."""
+  makes the ratio 18.5 to 35 (27, 28, 28, 35, 18.5 and, last, 23)."""
 
 _REMARKS = """\
 - Binary cross-entropy ranks nothing: it is there to say what a loss costs that does not.
