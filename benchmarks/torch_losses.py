@@ -55,7 +55,7 @@ def tried(names: list[str], n: int, earlier: dict[str, str]) -> dict[str, dict[s
             earlier[name] = found[name]["failed"]
         elif n >= LONG:
             # How much of what is freed the allocator returns at once is a matter of luck: a median, of three processes.
-            found[name]["peak"] = median([found[name]["peak"], *(try_once(name, n)["peak"] for _ in range(2))])
+            found[name]["peak"] = median([found[name]["peak"], *(try_once(name, n).get("peak") for _ in range(2))])
     return found
 
 

@@ -138,19 +138,22 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
     """Labels with 0 where a mask says that an entry is not labelled: whatever stands there, be it nan, does not matter.
 
-    A mask that does not fit is for `check_mask` to refuse.
+    What does not fit together, or is no number, is for others to refuse, and returned as it is.
     """
     if mask is None or hasattr(y, "toarray"):
         return y
     labels, known = np.asarray(y), np.asarray(mask)
-    if labels.shape != known.shape or known.dtype != np.bool_:
+    if labels.ndim != 2 or labels.shape != known.shape or known.dtype != np.bool_ or labels.dtype.kind not in "biufO":
         return y
     filled = np.where(known, labels, 0)
-    return filled.astype(np.float64) if filled.dtype == object else filled
+    try:
+        return filled.astype(np.float64) if filled.dtype == object else filled
+    except (TypeError, ValueError):
+        return y
 
 
 def refuse_missing(values: NDArray[Any], name: str) -> None:
-    """Raise if an entry is nan, infinite, None or one of the ways in which pandas says that it is missing."""
+    """Raise if an entry is nan, None or missing in one of the ways of pandas; among floats also if it is infinite."""
     if values.dtype.kind in "fc":
         missing = ~np.isfinite(values)
     elif values.dtype == object:

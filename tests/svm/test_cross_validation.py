@@ -271,3 +271,25 @@ def test_the_folds_of_a_label_are_given_up_together():
     for scores in seen.values():
         assert len(scores) == 5
         assert not any(np.array_equal(before, after) for before, after in pairwise(scores))
+
+
+def test_folds_that_run_apart_choose_among_what_all_of_them_have_seen(monkeypatch):
+    X, y = binary(n=40, d=12, noise=3.0)
+    monkeypatch.setattr(folds_module, "_PART_OF_X", 0.0)
+    monkeypatch.setattr(folds_module, "_ENTRIES", 2 * y.size)
+    given_up = 0
+    for seed in range(12):
+        model = RankSVCCV(cv=4, random_state=seed).fit(X, y)
+        halves = model.scores_[:, :2].mean(axis=1), model.scores_[:, 2:].mean(axis=1)
+        lasts = [_last_point(half) for half in halves]
+        given_up += min(lasts) < max(lasts)
+        assert np.searchsorted(model.Cs_, model.C_) <= min(lasts)
+    assert given_up > 0
+
+
+def _last_point(means):
+    """Where a path with these mean scores is given up, by the book."""
+    for place in range(2, means.size):
+        if np.all(means[place - 1 : place + 1] < 0.98 * means[: place + 1].max()):
+            return place
+    return means.size - 1

@@ -24,7 +24,8 @@ def follow(table, together=None):
     def quality(coef):
         return table[np.arange(m), coef[0].astype(int)]
 
-    coefs, scores = along(path(), quality, length, lambda: watched.append(1), together)
+    coefs, scores, reached = along(path(), quality, length, lambda: watched.append(1), together)
+    assert reached.tolist() == [1 + sum(k in going for going in sent) for k in range(m)]
     return coefs, scores, sent, len(watched)
 
 

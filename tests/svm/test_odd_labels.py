@@ -60,6 +60,20 @@ def test_what_lies_under_a_mask_does_not_matter(hold):
     np.testing.assert_array_equal(latent.coef_, LatentRankSVC().fit(list(bags), Y, mask=mask).coef_)
 
 
+def test_a_mask_does_not_hide_what_is_wrong_with_labels():
+    X, Y = multilabel()
+    mask = np.ones(Y.shape, dtype=bool)
+    for wrong, message in [
+        (np.where(Y == 1, "a", "b"), "must be 0/1 or -1/1"),
+        (np.where(Y == 1, "a", "b").astype(object), "must be 0/1 or -1/1|could not convert"),
+        (pd.DataFrame(Y).convert_dtypes().mask(Y == 1), "NaN|NA"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            RankSVC().fit(X, wrong, mask=mask)
+    with pytest.raises(ValueError, match="a mask goes with a multilabel y"):
+        RankSVC().fit(X, np.where(Y[:, 0] == 1, "a", "b"), mask=mask[:, 0])
+
+
 def test_a_scorer_for_queries_is_taken_as_scoring():
     X, y, qid = graded(n_queries=12)
     by_name = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring="ndcg@5").fit(X, y, qid=qid)

@@ -44,6 +44,13 @@ def test_gradient_in_the_weights_of_a_network():
         torch.testing.assert_close(found[name], parameter.grad)
 
 
+def test_batches_of_scales():
+    scales = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    values = torch.vmap(lambda scale: retrieval_loss(EMBEDDINGS[0], LABELS[0], scale=scale))(scales)
+    expected = [retrieval_loss(EMBEDDINGS[0], LABELS[0], scale=scale) for scale in scales.tolist()]
+    torch.testing.assert_close(values, torch.stack(expected))
+
+
 def test_second_derivatives_are_refused():
     with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
         torch.func.jacrev(torch.func.grad(_value))(EMBEDDINGS[0], LABELS[0])

@@ -275,8 +275,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         if n_flat and self.bound == "convex":
             which = "" if result.coef.shape[1] == 1 else f" of {n_flat} of the {result.coef.shape[1]} problems"
             warn_user(
-                f"the coefficients{which} are all 0, and so all scores are equal: that is the minimum for these "
-                "features and this C. Scale the features, or choose a larger C"
+                f"the coefficients{which} are all 0, and so all scores are equal: within tol that is the minimum for "
+                "these features and this C. Scale the features, or choose a larger C"
             )
         worst = float(np.max(result.gap))
         if worst > self.tol:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Path", "along"]
+__all__ = ["Followed", "Path", "along"]
 
 Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64] | None, None]
 """Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
@@ -17,16 +17,25 @@ Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64] | None, None]
 _DECLINE = 0.02
 
 
+class Followed(NamedTuple):
+    """Coefficients (d, m) and scores (m, length) at each point of a path, and how many points each problem has seen.
+
+    Beyond these a problem keeps its last coefficients and score.
+    """
+
+    coefs: list[NDArray[np.float64]]
+    scores: NDArray[np.float64]
+    reached: NDArray[np.int64]
+
+
 def along(
     path: Path,
     quality: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     length: int,
     watch: Callable[[], None],
     together: NDArray[np.int64] | None = None,
-) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-    """Coefficients and scores (m, length) along a path, which goes on with the problems that do not yet overfit.
-
-    The others keep their last coefficients and scores.
+) -> Followed:
+    """Coefficients and scores along a path, which goes on with the problems that do not yet overfit.
 
     Parameters
     ----------
@@ -42,13 +51,15 @@ def along(
     """
     coefs = [next(path)]
     scores = [quality(coefs[0])]
+    reached = np.ones(scores[0].size, np.int64)
     watch()
     while len(scores) < length:
         going = np.flatnonzero(~_overfits(_means(np.array(scores), together)))
+        reached[going] += 1
         coefs.append(path.send(going) if going.size else coefs[-1])
         scores.append(scores[-1] if coefs[-1] is coefs[-2] else quality(coefs[-1]))
         watch()
-    return coefs, np.array(scores).T
+    return Followed(coefs, np.array(scores).T, reached)
 
 
 def _means(scores: NDArray[np.float64], together: NDArray[np.int64] | None) -> NDArray[np.float64]:

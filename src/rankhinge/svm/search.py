@@ -82,18 +82,22 @@ class Search(LinearRankingMachine):
         """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
         K = len(problems)
         Cs = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
-        scores = np.full((K, Cs.size, n_folds), np.nan)
+        scores, reached = np.full((K, Cs.size, n_folds), np.nan), np.full(K, Cs.size)
         for group in groups:
             path = convex_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter)
             # Large C take by far the most passes: they are left out once smaller ones have turned out to be better.
-            scores[group.problems, :, group.folds] = along(path, group.quality, Cs.size, watch, group.problems)[1]
+            found = along(path, group.quality, Cs.size, watch, group.problems)
+            scores[group.problems, :, group.folds] = found.scores
+            # Folds that do not fit into memory together are given up apart: only what all have seen can be compared.
+            counts = np.isfinite(found.scores).all(axis=1)
+            np.minimum.at(reached, group.problems[counts], found.reached[counts])
         judged = np.array([bool(_scored(mine).any()) for mine in scores])
         if not judged.any():
             raise ValueError(_NO_TEST)
         self._warn_of_unjudged(judged, problems)
         chosen = np.zeros(K, np.intp)
         for k in np.flatnonzero(judged):
-            chosen[k] = np.argmax(scores[k][:, _scored(scores[k])].mean(axis=1))
+            chosen[k] = np.argmax(scores[k][: reached[k], _scored(scores[k])].mean(axis=1))
         chosen[~judged] = int(np.median(chosen[judged]))
         self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
         return Tuning(C=Cs[chosen])

@@ -116,9 +116,9 @@ def choose_tight(
     init_scores = np.full((K, grid.init_Cs.size, n_folds), np.nan)
     starts: list[list[NDArray[np.float64]]] = []
     for group in groups:
-        coefs, found = along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
-        starts.append(coefs)
-        init_scores[group.problems, :, group.folds] = found
+        found = along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
+        starts.append(found.coefs)
+        init_scores[group.problems, :, group.folds] = found.scores
     judged = np.array([_counted(init_scores[k]).shape[1] > 0 for k in range(K)])
     if not judged.any():
         raise NothingJudged
@@ -181,8 +181,8 @@ class _Paths:
         for group, centre in zip(self._groups, centres, strict=True):
             mine = group.problems
             path = _tight_path(group.objective, centre, self.Cs[mine, slots[mine], scale, :length])
-            found = along(path, group.quality, length, self._watch)[1]
-            self.scores[mine, slots[mine], scale, :length, group.folds] = found
+            found = along(path, group.quality, length, self._watch)
+            self.scores[mine, slots[mine], scale, :length, group.folds] = found.scores
 
 
 def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: int) -> NDArray[np.float64]:

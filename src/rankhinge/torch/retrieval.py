@@ -108,6 +108,7 @@ def _evaluate(
         wide, scale = wide * scale.to(wide).reshape(()).sqrt(), 1.0
     rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
     if torch._C._are_functorch_transforms_active():
+        # Whether a gradient will be asked for cannot be seen from inside.
         return _Transformed.apply(wide, labels, scale, rows, True, settings)[0]
     with_gradient = torch.is_grad_enabled() and wide.requires_grad
     return _retrieval(wide, labels, scale, rows, with_gradient, settings)[0]
@@ -287,6 +288,7 @@ def _check(similarity: str, scale: float | Tensor, reduction: str, chunk_size: i
 def _check_scale(scale: Tensor) -> None:
     if scale.numel() != 1 or not scale.is_floating_point():
         raise ValueError(f"scale is {scale!r}: it must be a single floating-point number")
-    # A compiler cannot look at the value; the roots of negative ones are NaN, and found later.
-    if not torch.compiler.is_compiling() and not 0 < scale.item() < math.inf:
+    # Compilers and transforms cannot look at the value; the roots of negative ones are NaN, and found later.
+    unseen = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if not unseen and not 0 < scale.item() < math.inf:
         raise ValueError(f"scale is {scale.item()}: it must be positive and finite")
