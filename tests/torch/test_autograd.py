@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from rankhinge.losses import CustomLoss  # noqa: E402
-from rankhinge.torch import DirectLoss, RankHingeLoss, RetrievalLoss, direct_loss, rank_hinge, retrieval_loss  # noqa: E402
-from tests.torch.cases import gradient_of, hinge_and_gradient, random_batch, tensor_step  # noqa: E402
+from rankhinge.losses import CustomLoss
+from rankhinge.torch import DirectLoss, RankHingeLoss, RetrievalLoss, direct_loss, rank_hinge, retrieval_loss
+from tests.torch.cases import gradient_of, hinge_and_gradient, random_batch, tensor_step
 
 SCORES, RELEVANT = torch.randn(6, generator=torch.Generator().manual_seed(0)), torch.arange(6) % 3 == 0
 INDUCTOR = pytest.param("inductor", marks=pytest.mark.slow)

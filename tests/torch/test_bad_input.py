@@ -6,11 +6,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from rankhinge.losses import DCG  # noqa: E402
-from rankhinge.torch import RankHingeLoss, direct_loss, rank_hinge, retrieval_loss  # noqa: E402
+from rankhinge.losses import DCG
+from rankhinge.torch import RankHingeLoss, direct_loss, rank_hinge, retrieval_loss
 
 SCORES = torch.arange(6.0).reshape(2, 3)
 RELEVANT = torch.tensor([[True, False, False], [False, True, False]])

@@ -6,14 +6,13 @@ import copy
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import norm
 
-torch = pytest.importorskip("torch")
-
-from rankhinge import ranking_loss  # noqa: E402
-from rankhinge.torch import DirectLoss, direct_loss, rank_hinge  # noqa: E402
-from tests import brute_force  # noqa: E402
-from tests.torch.cases import ALL_LOSSES, ON_DEVICE, UPDATES, gradient_of, names, random_batch  # noqa: E402
+from rankhinge import ranking_loss
+from rankhinge.torch import DirectLoss, direct_loss, rank_hinge
+from tests import brute_force
+from tests.torch.cases import ALL_LOSSES, ON_DEVICE, UPDATES, gradient_of, names, random_batch
 
 CASES = [(case, "compiled") for case in ALL_LOSSES] + [(case, "torch") for case in ON_DEVICE]
 IDS = [f"{case.name}-{backend}" for case, backend in CASES]

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from rankhinge.torch import RankHingeLoss  # noqa: E402
-from tests.torch import distributed_worker as worker  # noqa: E402
+from rankhinge.torch import RankHingeLoss
+from tests.torch import distributed_worker as worker
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch is built without distributed")

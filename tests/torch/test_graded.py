@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from rankhinge import losses, metrics  # noqa: E402
-from rankhinge.features import feature_map  # noqa: E402
-from rankhinge.losses import get_loss  # noqa: E402
-from rankhinge.objective import RankingObjective  # noqa: E402
-from rankhinge.svm.ranker import ranking_lists  # noqa: E402
-from rankhinge.torch import direct_loss, rank_hinge  # noqa: E402
-from tests.torch.cases import hinge_and_gradient  # noqa: E402
+from rankhinge import losses, metrics
+from rankhinge.features import feature_map
+from rankhinge.losses import get_loss
+from rankhinge.objective import RankingObjective
+from rankhinge.svm.ranker import ranking_lists
+from rankhinge.torch import direct_loss, rank_hinge
+from tests.torch.cases import hinge_and_gradient
 
 BACKENDS = ("compiled", "torch")
 

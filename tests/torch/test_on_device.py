@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-from rankhinge import losses, structured_hinge  # noqa: E402
-from rankhinge.torch import rank_hinge  # noqa: E402
-from tests.inference.cases import BY_NAME, KINDS, large_list  # noqa: E402
-from tests.torch.cases import ON_DEVICE, hinge_and_gradient, names, random_batch  # noqa: E402
+from rankhinge import losses, structured_hinge
+from rankhinge.torch import rank_hinge
+from tests.inference.cases import BY_NAME, KINDS, large_list
+from tests.torch.cases import ON_DEVICE, hinge_and_gradient, names, random_batch
 
 # A value is a difference of sums as large as the scores: it has their rounding errors.
 TOLERANCE = 1e-13

@@ -8,14 +8,13 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from rankhinge import most_violating_ranking, ranking_loss, structured_hinge  # noqa: E402
-from rankhinge.losses import SoftNDCG  # noqa: E402
-from rankhinge.torch import RankHingeLoss, rank_hinge  # noqa: E402
-from tests.inference.cases import large_list, random_list  # noqa: E402
-from tests.torch.cases import ALL_LOSSES, hinge_and_gradient, names, random_batch  # noqa: E402
+from rankhinge import most_violating_ranking, ranking_loss, structured_hinge
+from rankhinge.losses import SoftNDCG
+from rankhinge.torch import RankHingeLoss, rank_hinge
+from tests.inference.cases import large_list, random_list
+from tests.torch.cases import ALL_LOSSES, hinge_and_gradient, names, random_batch
 
 
 @pytest.mark.parametrize("case", ALL_LOSSES, ids=names(ALL_LOSSES))

@@ -6,13 +6,12 @@ import copy
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from rankhinge import metrics, structured_hinge  # noqa: E402
-from rankhinge.torch import RetrievalLoss, retrieval_loss  # noqa: E402
-from rankhinge.torch.operators import evaluate  # noqa: E402
-from tests.torch.cases import gradient_of  # noqa: E402
+from rankhinge import metrics, structured_hinge
+from rankhinge.torch import RetrievalLoss, retrieval_loss
+from rankhinge.torch.operators import evaluate
+from tests.torch.cases import gradient_of
 
 
 def batch(seed=0, n=23, d=4, dtype=torch.float64):

@@ -268,6 +268,7 @@ class SVMRankerCV(Search, SVMRanker):
         X, y = self._seen = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
         self._check_bound()
         if qid is not None and not hasattr(qid, "__array__"):
+            # Parts of it are taken below, which a view of a dict does not allow. Of hashables ArrayLike knows nothing.
             qid = list(qid)  # type: ignore[arg-type, assignment]
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
         weights = weights_of_rows(query_weight, qid, y.size)
