@@ -96,9 +96,8 @@ class ListsObjective:
     def slopes(self, coefficients, span):
         return np.einsum("ctn,cn->ct", span.values, coefficients.values)
 
-    def widen(self, span, scores, weights):
-        others = scores.values.reshape(len(span.problems), -1, self.n_samples)
-        new = np.einsum("ctr,ctn->crn", weights, np.concatenate([span.values, others], axis=1))
+    def widen(self, span, scores):
+        new = scores.values.reshape(len(span.problems), -1, self.n_samples)
         return Span(np.concatenate([span.values, new], axis=1), span.problems)
 
     def narrow(self, span, weights):

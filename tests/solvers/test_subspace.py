@@ -19,7 +19,7 @@ def _orthonormal(rng, d, T):
 
 @given(st.integers(1, 12), st.integers(0, 6), st.integers(1, 9), st.integers(-30, 30), st.integers(0, 10**6))
 @settings(deadline=None)
-def test_an_extension_is_orthonormal_and_says_whence_it_comes(d, T, r, exponent, seed):
+def test_an_extension_is_orthonormal_and_loses_nothing(d, T, r, exponent, seed):
     """Some directions are 0, repeated or nearly so, or in the span already; there may be more than dimensions."""
     rng = np.random.default_rng(seed)
     basis = _orthonormal(rng, d, min(T, d))
@@ -31,14 +31,11 @@ def test_an_extension_is_orthonormal_and_says_whence_it_comes(d, T, r, exponent,
     inside = np.flatnonzero(rng.random(r) < 0.2)
     directions[:, inside] = basis @ rng.normal(size=(basis.shape[1], inside.size))
     directions *= 10.0**exponent
-    new, weights = extension(basis, directions)
+    new = extension(basis, directions)
     both = np.column_stack([basis, new])
     lengths = np.linalg.norm(new, axis=0)
     assert np.all((lengths == 0.0) | (np.abs(lengths - 1.0) < 1e-12))
     np.testing.assert_allclose(both.T @ both, np.diag(np.linalg.norm(both, axis=0)), atol=1e-11)
-    source = np.column_stack([basis, directions])
-    tolerance = 1e-13 * np.max(np.abs(source) @ np.abs(weights), initial=1.0)
-    np.testing.assert_allclose(source @ weights, new, atol=tolerance)
     # Nothing is lost: what is left of the directions outside is short beside them.
     left = np.linalg.norm(directions - both @ (both.T @ directions), axis=0)
     assert np.all(left <= 1e-4 * np.linalg.norm(directions, axis=0))
@@ -48,7 +45,7 @@ def test_what_follows_a_dependent_direction_is_kept():
     """A repeated direction must not hide the one after it."""
     e = np.eye(4)
     directions = np.column_stack([e[1], e[1], e[2], e[3]])
-    new, _ = extension(e[:, :1], directions)
+    new = extension(e[:, :1], directions)
     np.testing.assert_allclose(np.abs(new), np.column_stack([e[1], 0 * e[1], e[2], e[3]]), atol=1e-15)
 
 

@@ -187,3 +187,17 @@ def test_small_features_are_ranked_all_the_same(solver, data):
     assert model.coef_.any(axis=1).all()
     assert np.all(np.asarray(model.status_) == "converged")
     assert model.score(1e-5 * X, y) == pytest.approx(RankSVC(solver=solver).fit(X, y).score(X, y), abs=0.02)
+
+
+@pytest.mark.parametrize("solver", SOLVERS[:2])
+@pytest.mark.parametrize("seed", [153, 154, 155, 156])
+def test_columns_of_different_size_do_not_blur_the_objective(solver, seed):
+    """Scores are kept from round to round: what is made of others must not add up their errors."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(170, 8))
+    t = X.sum(axis=1) / np.sqrt(8) + 0.1 * rng.normal(size=170)
+    y, X = t > np.quantile(t, 0.7), X * np.logspace(0, 3, 8)
+    model = RankSVC(C=3e5, solver=solver).fit(X, y)
+    check_certificate(model)
+    w = model.coef_[0]
+    assert model.objective_ == pytest.approx(0.5 * w @ w + 3e5 * structured_hinge(X @ w, y), rel=1e-9)

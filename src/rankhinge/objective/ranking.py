@@ -156,9 +156,9 @@ class RankingObjective:
         """``Σ u s`` of each problem with each of its directions in a span, (m, T); no pass over X."""
         return span.slopes(coefficients.values)
 
-    def widen(self, span: Span, scores: Scores, weights: NDArray[np.float64]) -> Span:
-        """The span with r more directions a problem, made by weights (m, T + r, r) of its T and of r others."""
-        return span.widen(scores.values, weights)
+    def widen(self, span: Span, scores: Scores) -> Span:
+        """The span with r more directions a problem, by their scores, problem by problem."""
+        return span.widen(scores.values)
 
     def narrow(self, span: Span, weights: NDArray[np.float64]) -> Span:
         """The span with one combination, by weights (m, t), in place of its t oldest directions."""

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 __all__ = ["Span"]
 
-# Rows are combined in blocks of so many samples, which stay in the cache.
-_BLOCK = 1 << 10
-
 
 class Span(NamedTuple):
     """Scores of T directions for each of m problems.
@@ -55,17 +52,13 @@ class Span(NamedTuple):
         """``Σ u s`` (m, T) of each problem's coefficients (m, n) with each of its rows."""
         return np.stack([room[: self.width] @ row for room, row in zip(self.rows, u, strict=True)])
 
-    def widen(self, scores: NDArray[np.float64], weights: NDArray[np.float64]) -> Span:
-        """With r more directions: combinations, by weights (m, T + r, r), of the T known and r others, (m r, n)."""
-        m, width, r = weights.shape
-        new = scores.reshape(m, r, -1)
+    def widen(self, scores: NDArray[np.float64]) -> Span:
+        """With r more directions a problem, by their scores (m r, n)."""
+        new = scores.reshape(len(self.rows), -1, scores.shape[1])
+        width = self.width + new.shape[1]
         grown = tuple(_with_room(room, self.width, width) for room in self.rows)
-        for room, others, weight in zip(grown, new, weights, strict=True):
-            from_old, from_new = weight[:-r].T, weight[-r:].T
-            for start in range(0, room.shape[1], _BLOCK):
-                # Block by block: a product of whole rows would be one more copy of them.
-                part = slice(start, start + _BLOCK)
-                room[self.width : width, part] = from_old @ room[: self.width, part] + from_new @ others[:, part]
+        for room, more in zip(grown, new, strict=True):
+            room[self.width : width] = more
         return Span(grown, width, self.problems)
 
     def narrow(self, weights: NDArray[np.float64]) -> Span:

@@ -52,7 +52,7 @@ _SAMPLES_PER_FEATURE = 4
 _PAIRS = 8
 # The opening goes on while these many steps shrink the gap to this part, and a while longer as long as it is large.
 _STEPS, _SHRINKING = 10, 0.7
-_LARGE_GAP, _STEPS_AT_LARGE_GAP = 0.5, 60
+_LARGE_GAP, _STEPS_AT_LARGE_GAP = 0.5, 40
 
 
 class Bundle(CuttingPlane):
@@ -214,23 +214,22 @@ class Bundle(CuttingPlane):
         self._columns = active
 
     def _look(self, active: np.ndarray) -> None:
-        """Score the master's minimisers and the new directions, and widen the spans by them: one pass."""
-        # The way to the minimiser from the best point, which the span holds: its end would count as dependent if close.
+        """Widen the spans by the ways to the master's minimisers and the new directions, and score these: one pass."""
         r = 1 + max(self._next[k].shape[1] for k in active)
         # Problems with fewer directions add zeros, which change nothing.
-        directions = np.zeros((self.objective.n_features, active.size, r))
+        new = np.zeros((self.objective.n_features, active.size, r))
         for c, k in enumerate(active):
-            directions[:, c, 0] = self.masters[k].point - self.best[k][1]
-            directions[:, c, 1 : 1 + self._next[k].shape[1]] = self._next[k]
-        scores = self.objective.score(directions.reshape(-1, active.size * r), np.repeat(active, r))
-        self.n_passes += 1
-        T = self._bases[int(active[0])].shape[1]
-        weights = np.zeros((active.size, T + r, r))
-        for c, k in enumerate(active):
-            new, weights[c] = extension(self._bases[k], directions[:, c])
-            self._bases[k] = np.column_stack([self._bases[k], new])
+            # From the best point, which the span holds: the minimiser itself would count as dependent if close.
+            way = self.masters[k].point - self.best[k][1]
+            found = extension(self._bases[k], np.column_stack([way, self._next[k]]))
+            new[:, c, : found.shape[1]] = found
+            self._bases[k] = np.column_stack([self._bases[k], new[:, c]])
             self._anchors[k] = np.concatenate([self._anchors[k], np.zeros(r)])
-        self._span = self.objective.widen(self._span, scores, weights)
+        # The orthonormal vectors themselves are scored. Combined of the directions' scores, theirs would inherit the
+        # errors of the span, enlarged by what a nearly dependent direction is divided by, and rounds compound that.
+        scores = self.objective.score(new.reshape(-1, active.size * r), np.repeat(active, r))
+        self.n_passes += 1
+        self._span = self.objective.widen(self._span, scores)
 
     def _narrow(self, active: np.ndarray) -> None:
         """Keep the best point and the newest directions."""

@@ -87,10 +87,10 @@ class Objective(Protocol):
     def slopes(self, coefficients: Handle, span: Handle) -> Array:
         """``u . s_i`` of each problem with each of its directions in a span, shape (m, T). No pass."""
 
-    def widen(self, span: Handle, scores: Handle, weights: Array) -> Handle:
-        """The span with r more directions for each problem, combined of its T and of r others.
+    def widen(self, span: Handle, scores: Handle) -> Handle:
+        """The span with r more directions for each problem, by their scores, problem by problem.
 
-        `scores` holds the others, problem by problem; `weights` (m, T + r, r). The span given may be used up. No pass.
+        The span given may be used up. No pass.
         """
 
     def narrow(self, span: Handle, weights: Array) -> Handle:

@@ -18,8 +18,8 @@ from rankhinge.solvers.protocol import Array, Constraints, Handle, Objective
 
 __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 
-# A direction counts as dependent below this part of its own length: what is left of it, and of its scores, is the
-# difference of two long vectors. The products of what is left are rounded at 1e-16, so its square must be far above.
+# A direction counts as dependent below this part of its own length: what is left of it is the difference of two long
+# vectors. The products of what is left are rounded at 1e-16, so its square must be far above.
 _DEPENDENT = 1e-5
 # Planes that a search is likely to add.
 _ROOM = 16
@@ -33,24 +33,18 @@ class Cut(NamedTuple):
     coefficients: Handle
 
 
-def extension(basis: Array, directions: Array) -> tuple[Array, Array]:
-    """How to add directions (d, r) to an orthonormal basis (d, T): the new basis vectors, and whence they come.
+def extension(basis: Array, directions: Array) -> Array:
+    """What directions (d, r) add to an orthonormal basis (d, T): vectors (d, r), orthonormal to it and to each other.
 
-    Returns (d, r) vectors, orthonormal to each other and to the basis, and weights (T + r, r) with
-    ``new = [basis, directions] @ weights``; a direction that depends on the others becomes a column of zeros.
+    A direction that depends on the others becomes a column of zeros.
     """
-    T, r = basis.shape[1], directions.shape[1]
     lengths = np.linalg.norm(directions, axis=0)
-    scale = 1.0 / np.where(lengths > 0, lengths, 1.0)
-    new, weights = directions * scale, np.eye(T + r, r, -T) * scale
+    new: Array = directions / np.where(lengths > 0, lengths, 1.0)
     # Twice is enough (Kahan and Parlett), and the second time there is little to do.
     for turn in (_orthonormalising, _nearly_orthonormalising):
-        along = basis.T @ new
-        new -= basis @ along
-        weights[:T] -= along
-        change = turn(new.T @ new)
-        new, weights = new @ change, weights @ change
-    return new, weights
+        new -= basis @ (basis.T @ new)
+        new = new @ turn(new.T @ new)
+    return new
 
 
 def _orthonormalising(gram: Array) -> Array:
