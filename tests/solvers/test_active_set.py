@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 
+from rankhinge import RankSVC
 from rankhinge.solvers import _active_set
 
 
@@ -146,3 +148,19 @@ def test_agrees_with_a_library(seed):
     value = linear @ x - 0.5 * np.sum((x @ vectors) ** 2)
     assert value == pytest.approx(-solution.obj_val, rel=1e-6)
     assert value >= -solution.obj_val - 1e-6 * abs(value)
+
+
+def test_nearly_dependent_planes_do_not_take_turns_for_ever(monkeypatch):
+    """Features as they come, of very different size, and a large C: what is left to gain is rounding."""
+    steps, original = [], _active_set.maximise
+
+    def maximise(*arguments):
+        found = original(*arguments)
+        steps.append(found[2])
+        return found
+
+    monkeypatch.setattr(_active_set, "maximise", maximise)
+    X, y = load_wine(return_X_y=True)
+    for C in (1e4, 1e5):
+        assert RankSVC("ndcg", C).fit(X, y != 1).status_ == "converged"
+    assert max(steps) < 1000

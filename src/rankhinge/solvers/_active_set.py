@@ -31,7 +31,11 @@ from rankhinge._jit import inner, kernel, once
 OPTIMAL = 0
 STEP_LIMIT = 1
 UNBOUNDED = 2
+STALLED = 3
 
+# A value that has not risen by this part of x times the scale of violations (see `_scale`), in as many steps as there
+# are variables, is as high as rounding lets it be. Nearly dependent columns would otherwise take turns for ever.
+_RISE = 1e-13
 # A pivot below this fraction of its diagonal is rounding noise: the column counts as dependent.
 _PIVOT_FLOOR = 1e-13
 # Not literals, each of which would be a type of its own (see `_jit`).
@@ -261,6 +265,17 @@ def _price(hessian, capped, rho, r, mu, x, banned, limit):
 
 
 @once
+def _value(linear, support, size, x, r):
+    """The objective, from ``r = q - H @ x``, and the sum of x."""
+    value, whole = 0.0, 0.0
+    for i in range(size):
+        k = support[i]
+        value += 0.5 * x[k] * (linear[k] + r[k])
+        whole += x[k]
+    return value, whole
+
+
+@once
 def _descending(x):
     """Places of the positive entries, the largest first. By insertion: they are few."""
     order, found = np.empty(x.size, np.int64), 0
@@ -283,6 +298,7 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
     work, y, z, r = np.empty(n + 1), np.empty(n + 1), np.empty(n + 1), np.empty(n)
     banned = np.zeros(n, np.bool_)
     size, mu, worst, entering = _ZERO, 0.0, 0.0, _NONE
+    best, since = -np.inf, _ZERO
     order = _descending(x)
     for i in range(order.size):
         size = _enter(hessian, capped, rho, factor, support, size, x, order[i], work)
@@ -298,6 +314,12 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
         entering, worst = _price(hessian, capped, rho, r, mu, x, banned, tol * scale)
         if entering < 0:
             return mu, worst / scale, steps, OPTIMAL
+        value, whole = _value(linear, support, size, x, r)
+        if value > best + _RISE * whole * scale:
+            best, since = value, _ZERO
+        since += 1
+        if since > n:
+            return mu, worst / scale, steps, STALLED
         size = _enter(hessian, capped, rho, factor, support, size, x, entering, work)
         if size < 0:
             return mu, np.inf, steps, UNBOUNDED
@@ -323,7 +345,7 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     mu : float, the multiplier of the cap
     residual : float, largest violation of the KKT conditions, divided by the scale
     steps : int
-    status : int, OPTIMAL, STEP_LIMIT or UNBOUNDED
+    status : int, OPTIMAL, STEP_LIMIT, UNBOUNDED or STALLED: rounding lets it rise no further
     """
     rho, size = 0.0, 0.0
     for i in range(linear.size):
@@ -333,10 +355,11 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     # A Gram matrix far below q / total is noise: it must not set the scale.
     rho = max(rho, 1e-10 * size / total)
     rho = rho if rho > 0.0 else 1.0
-    done = 0
+    done, before = 0, np.inf
     while True:
         mu, residual, steps, status = _climb(hessian, linear, capped, rho, total, x, tol, max_steps - done)
         done += steps
-        # A worn factor can end a climb too early; a fresh one goes on if there is anything to gain.
-        if status != OPTIMAL or residual <= 2.0 * tol or steps == 0:
+        # A worn factor can end a climb too early; a fresh one goes on as long as there is much to gain.
+        if status != OPTIMAL or residual <= 2.0 * tol or steps == 0 or residual > 0.5 * before:
             return mu, residual, done, status
+        before = residual
