@@ -77,7 +77,8 @@ class Solver:
         self.n_passes = 0.0
         self.status = [RUNNING if problems is None or k in problems else LEFT_OUT for k in range(K)]
         self._still = np.zeros(K, dtype=np.int64)
-        self._history: list[tuple[Array, Array, float, float]] = []
+        # Of each iteration: primal, dual, gaps, seconds and passes.
+        self._history: list[tuple[Array, Array, Array, float, float]] = []
         self._began = time.perf_counter()
 
     @property
@@ -156,7 +157,7 @@ class Solver:
             elif last:
                 self.status[k] = MAX_ITER
         elapsed = time.perf_counter() - self._began
-        self._history.append((primal, self.dual.copy(), elapsed, self.n_passes))
+        self._history.append((primal, self.dual.copy(), gap, elapsed, self.n_passes))
 
     def run(self, callback: Callable[[Solver], object] | None = None) -> SolverResult:
         """Step until done; `callback` is called after each step, and stops the run if it says True."""
@@ -195,17 +196,10 @@ class Solver:
 
     def _history_arrays(self) -> dict[str, Array]:
         K, T = len(self.best), len(self._history)
-        primal = np.array([row[0] for row in self._history]).reshape(T, K).T
-        dual = np.array([row[1] for row in self._history]).reshape(T, K).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            gap = np.maximum(primal - dual, 0.0) / np.abs(primal)
-        return {
-            "primal": primal,
-            "dual": dual,
-            "gap": np.where(primal == dual, 0.0, np.where(np.isnan(gap), np.inf, gap)),
-            "time": np.tile([row[2] for row in self._history], (K, 1)).reshape(K, T),
-            "passes": np.tile([row[3] for row in self._history], (K, 1)).reshape(K, T),
-        }
+        columns = list(zip(*self._history, strict=True)) or [()] * 5
+        primal, dual, gap = (np.array(column).reshape(T, K).T for column in columns[:3])
+        seconds, passes = (np.tile(column, (K, 1)).reshape(K, T) for column in columns[3:])
+        return {"primal": primal, "dual": dual, "gap": gap, "time": seconds, "passes": passes}
 
     def planes(self) -> list[Planes]:
         """Planes for another fit, one set for each problem."""

@@ -121,7 +121,8 @@ class Tight(Solver):
         for k in late:
             self.status[k] = MAX_ITER if self.status[k] == RUNNING else self.status[k]
         elapsed = time.perf_counter() - self._began
-        self._history.append((self.primal, np.where(np.isinf(self.dual), np.nan, self.dual), elapsed, self.n_passes))
+        dual = np.where(np.isinf(self.dual), np.nan, self.dual)
+        self._history.append((self.primal, dual, self.gaps(), elapsed, self.n_passes))
 
     def _descend(self, active: np.ndarray) -> None:
         """One step of the descent, which begins at the best points so far."""
@@ -248,6 +249,8 @@ class Tight(Solver):
             value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
             self.offer(int(k), value, weights[:, c].copy())
             if not self.best[k][0] < before[k] - self.tol * abs(before[k]):
+                # A little lower it may have led all the same: below the bound that holds for the convex problem only.
+                self.dual[k] = min(self.dual[k], self.best[k][0])
                 settled.append(k)
                 outcomes.append(str(result.status[k]))
             else:
