@@ -108,6 +108,11 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
     (['b', 'a'], [0, 1, 0])
     """
     refuse_masked(qid, "qid")
+    if isinstance(qid, set | frozenset) or not hasattr(qid, "__iter__"):
+        raise ValueError(f"qid must be a sequence with an entry for each row, got {qid!r}")
+    if callable(n_missing := getattr(qid, "null_count", None)) and n_missing():
+        # A series of polars: in an array of objects its nulls would be None, which is a query like any other.
+        raise ValueError(f"qid has {n_missing()} nulls")
     # An array made of a list would merge 1 and "1", and split tuples into columns.
     rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
     if isinstance(rows, np.ndarray) and rows.ndim != 1:
@@ -129,7 +134,11 @@ def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """A mask as an array, if it is one of bool and of this shape."""
+    refuse_masked(mask, "mask")
     known = np.asarray(mask)
+    if known.dtype == object and all(isinstance(flag, bool | np.bool_) for flag in known.flat):
+        # Flags of pandas that may be missing, and are not.
+        known = known.astype(np.bool_)
     if known.shape != shape or known.dtype != np.bool_:
         raise ValueError(f"mask must be bool of shape {shape}, got {known.dtype} of shape {known.shape}")
     return known
@@ -138,13 +147,15 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
     """Labels with 0 where a mask says that an entry is not labelled: whatever stands there, be it nan, does not matter.
 
-    What does not fit together, or is no number, is for others to refuse, and returned as it is.
+    What is not of two dimensions, or no number, is for others to refuse, and returned as it is.
     """
+    refuse_masked(y, "y")
     if mask is None or hasattr(y, "toarray"):
         return y
-    labels, known = np.asarray(y), np.asarray(mask)
-    if labels.ndim != 2 or labels.shape != known.shape or known.dtype != np.bool_ or labels.dtype.kind not in "biufO":
+    labels = np.asarray(y)
+    if labels.ndim != 2 or labels.dtype.kind not in "biufO":
         return y
+    known = check_mask(mask, labels.shape)
     filled = np.where(known, labels, 0)
     try:
         return filled.astype(np.float64) if filled.dtype == object else filled

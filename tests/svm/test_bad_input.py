@@ -333,3 +333,23 @@ def test_paths_take_what_the_machines_take():
     np.testing.assert_array_equal(rank_svm_path(X, sparse.csr_array(Y), [1.0]).coefs, rank_svm_path(X, Y, [1.0]).coefs)
     with pytest.raises(ValueError, match="NaN"):
         rank_svm_path(X, np.where(y, 1.0, np.nan), [1.0])
+
+
+def test_grids_are_checked_before_the_search():
+    for call in (RankSVCCV(Cs=[1.0, 1e61]).fit, lambda X, y: rank_svm_path(X, y, [1e61])):
+        with pytest.raises(ValueError, match=r"Cs is 1e.61: .* overflow"):
+            call(X, y)
+    with pytest.raises(ValueError, match=r"scales is 1e.61: .* overflow"):
+        RankSVCCV(bound="tight", scales=[1e61]).fit(X, y)
+    with pytest.raises(ValueError, match="Cs must be made of numbers, got"):
+        RankSVCCV(Cs=["a"]).fit(X, y)
+    with pytest.raises(ValueError, match="C must be made of numbers, got"):
+        RankSVC(C=["a"]).fit(X, y)
+
+
+def test_only_the_direction_of_a_start_counts():
+    start = np.arange(1.0, X.shape[1] + 1)
+    coefs = [RankSVC(bound="tight", init=scale * start).fit(X, y).coef_ for scale in (1.0, 2.0**600, 2.0**-600)]
+    np.testing.assert_array_equal(coefs[1:], [coefs[0]] * 2)
+    with pytest.raises(ValueError, match="init has complex numbers"):
+        RankSVC(bound="tight", init=1j * start).fit(X, y)

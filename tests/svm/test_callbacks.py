@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from rankhinge import RankSVC, SVMRanker
+from rankhinge import RankSVC, SVMRanker, metrics
 from rankhinge.objective import RankingObjective
-from tests.svm.helpers import binary
+from tests.svm.helpers import binary, graded, multilabel
 
 pytest.importorskip("sklearn.callback")
 
@@ -85,3 +85,29 @@ def test_scores_of_the_model_so_far(options):
     model = RankSVC(C=100.0, **options).set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(X, y)
     assert len(seen) >= model.n_iter_
     assert seen[-1] == pytest.approx(model.score(X, y))
+
+
+def test_callbacks_are_told_the_queries():
+    monitors = pytest.importorskip("sklearn.callback")
+    if not hasattr(monitors, "ScoringMonitor"):
+        pytest.skip("this scikit-learn has no ScoringMonitor")
+    X, y, qid = graded()
+    scoring = {"ndcg": metrics.make_query_scorer("ndcg"), "mine": SVMRanker.score}
+    model = SVMRanker().set_callbacks(monitors.ScoringMonitor(scoring=scoring)).fit(X, y, qid=qid)
+    assert model.status_ == "converged"
+
+
+def test_callbacks_are_told_the_mask():
+    monitors = pytest.importorskip("sklearn.callback")
+    if not hasattr(monitors, "ScoringMonitor"):
+        pytest.skip("this scikit-learn has no ScoringMonitor")
+    X, Y = multilabel()
+    mask = np.random.default_rng(0).random(Y.shape) < 0.8
+    seen = []
+
+    def score(estimator, X, y, mask):
+        seen.append(estimator.score(X, y, mask=mask))
+        return {"mine": seen[-1]}
+
+    model = RankSVC().set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(X, Y, mask=mask)
+    assert seen[-1] == pytest.approx(model.score(X, Y, mask=mask))

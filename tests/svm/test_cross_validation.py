@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GroupKFold, PredefinedSplit
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.svm import folds as folds_module
@@ -295,3 +295,17 @@ def _last_point(means):
         if np.all(means[place - 1 : place + 1] < 0.98 * means[: place + 1].max()):
             return place
     return means.size - 1
+
+
+@pytest.mark.parametrize("data", [binary, multiclass])
+def test_the_binary_machine_is_judged_as_score_judges_it(data):
+    """Accuracy depends on the threshold, which belongs to the training part."""
+    X, y = data(n=120)
+    folds = list(StratifiedKFold(4).split(X, y))
+    Cs = [0.1, 1.0, 10.0, 100.0]
+    model = RankSVCCV("zero-one", Cs, cv=folds, tol=1e-6).fit(X, y)
+    for fold, (train, test) in enumerate(folds):
+        for place, C in enumerate(Cs):
+            alone = RankSVC("zero-one", C, tol=1e-6).fit(X[train], y[train])
+            mean = np.mean(model.scores_[..., place, fold])
+            assert mean == pytest.approx(alone.score(X[test], y[test]), abs=1e-2)

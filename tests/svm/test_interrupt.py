@@ -83,12 +83,25 @@ def test_warm_start_goes_on_from_there(interrupt_after):
 def test_interrupt_of_a_second_fit(interrupt_after):
     X, y = binary()
     model = RankSVC(**HARD).fit(X, y)
-    interrupt_after(2)
+    interrupt_after(20)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :3], y)
     interrupt_after.undo()
     assert model.coef_.shape == (1, 3)
+    assert model.status_ == "interrupted"
     assert model.predict(X[:, :3]).shape == y.shape
+
+
+@pytest.mark.parametrize("solver", ["bundle", "cutting-plane", "frank-wolfe"])
+def test_an_interrupt_before_anything_is_learnt_leaves_the_earlier_model(interrupt_after, solver):
+    X, y = binary()
+    model = RankSVC(solver=solver).fit(X, y)
+    before = dict(vars(model))
+    interrupt_after(1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :3], y)
+    interrupt_after.undo()
+    assert vars(model) == before
 
 
 @pytest.mark.parametrize("k", [1, 8])

@@ -180,3 +180,44 @@ def test_one_value_of_a_grid_is_its_middle():
     tight = RankSVCCV(bound="tight", Cs=2, scales=1, init_Cs=1, cv=2).fit(X, y)
     assert tight.init_Cs_ == pytest.approx([10**-1.5])
     assert tight.scales_ == pytest.approx([np.count_nonzero(y == 0) * 10**-2.5])
+
+
+def test_what_lies_under_the_mask_of_a_masked_array_is_no_value():
+    X, y = binary()
+    Xg, grades, qid = graded()
+    masked = np.ma.array(y, mask=np.arange(y.size) == 3)
+    model, ranker = RankSVC().fit(X, y), SVMRanker().fit(Xg, grades, qid=qid)
+    for call in (RankSVC().fit, RankSVCCV().fit, model.score, lambda X, y: rank_svm_path(X, y, [1.0])):
+        with pytest.raises(ValueError, match=r"y\[3\] is masked"):
+            call(X, masked)
+    for call in (SVMRanker().fit, SVMRankerCV().fit, ranker.score):
+        with pytest.raises(ValueError, match=r"y\[0\] is masked"):
+            call(Xg, np.ma.array(grades, mask=np.arange(grades.size) == 0), qid=qid)
+    with pytest.raises(ValueError, match=r"X\[2, 1\] is masked"):
+        RankSVC().fit(np.ma.array(X, mask=(np.arange(X.size) == 2 * X.shape[1] + 1).reshape(X.shape)), y)
+    X, Y = multilabel()
+    with pytest.raises(ValueError, match=r"mask\[0, 0\] is masked"):
+        RankSVC().fit(X, Y, mask=np.ma.array(np.ones(Y.shape, bool), mask=np.arange(Y.size).reshape(Y.shape) == 0))
+    # A masked array that masks nothing is an array.
+    np.testing.assert_array_equal(RankSVC().fit(X, np.ma.array(Y)).coef_, RankSVC().fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize("wrong", [lambda M: M.astype(int), lambda M: M[:, :1], lambda M: M.T, lambda M: M[:, 0]])
+def test_a_wrong_mask_is_named_where_labels_are_nan(wrong):
+    X, Y = multilabel()
+    mask = np.random.default_rng(0).random(Y.shape) < 0.8
+    labels = np.where(mask, Y, np.nan)
+    model = RankSVC().fit(X, labels, mask=mask)
+    for call in (RankSVC().fit, model.score):
+        with pytest.raises(ValueError, match="mask must be bool of shape"):
+            call(X, labels, mask=wrong(mask))
+
+
+def test_a_mask_of_flags_that_may_be_missing_and_are_not():
+    X, Y = multilabel()
+    mask = np.random.default_rng(0).random(Y.shape) < 0.8
+    frame = pd.DataFrame(mask).astype("boolean")
+    np.testing.assert_array_equal(RankSVC().fit(X, Y, mask=frame).coef_, RankSVC().fit(X, Y, mask=mask).coef_)
+    frame.iloc[0, 0] = pd.NA
+    with pytest.raises(ValueError, match="mask must be bool"):
+        RankSVC().fit(X, Y, mask=frame)

@@ -28,6 +28,8 @@ def products(monkeypatch):
 def test_tight(products, options):
     model = RankSVC(bound="tight", **options).fit(*binary(noise=2.0))
     assert model.n_passes_ == len(products)
+    # The history counts the start, too; the intercept takes a pass after the last iteration.
+    assert model.history_["passes"][-1] == model.n_passes_ - 1
 
 
 def test_tight_with_many_problems_many_lists_and_a_warm_start(products):

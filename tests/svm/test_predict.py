@@ -224,3 +224,10 @@ def test_thresholds_lie_midway_and_are_the_highest_of_the_best(rule):
         n_beyond += expected > scores.max() and quality.count(max(quality)) > 1
     assert n_ties > 10
     assert n_beyond > 10 or rule == "f1"
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+def test_an_offset_of_the_features_does_not_blur_the_threshold(offset):
+    X, y = binary(n=300)
+    expected = f1_score(y, RankSVC(C=10.0).fit(X, y).predict(X))
+    assert f1_score(y, RankSVC(C=10.0).fit(X + offset, y).predict(X + offset)) == pytest.approx(expected, abs=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rankhinge import RankSVC, SVMRanker, SVMRankerCV, metrics
@@ -148,3 +149,52 @@ def test_cross_validation_takes_any_hashable():
     ]
     for model in models[1:]:
         np.testing.assert_allclose(model.scores_, models[0].scores_, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", ["D", "us", "ns"])
+def test_weights_of_dates(unit):
+    """A mapping may name a date as the array does, or as Python does."""
+    X, y, qid = graded()
+    dates = (np.datetime64("2020-01-01", "D") + qid).astype(f"datetime64[{unit}]")
+    by_number = SVMRanker().fit(X, y, qid=qid, query_weight={0: 5.0, 2: 0.0})
+    first, third = (np.datetime64("2020-01-01", "D") + days for days in (0, 2))
+    kinds = [lambda date: date.astype(dates.dtype)]
+    if unit == "D":
+        kinds.append(lambda date: date.item())
+    else:
+        kinds += [lambda date: date.astype("datetime64[us]").item(), pd.Timestamp]
+    for kind in kinds:
+        weights = {kind(first): 5.0, kind(third): 0.0}
+        model = SVMRanker().fit(X, y, qid=dates, query_weight=weights)
+        np.testing.assert_array_equal(model.coef_, by_number.coef_)
+
+
+@pytest.mark.parametrize("weight", [None, "a"])
+def test_a_weight_that_is_no_number(weight):
+    X, y, qid = graded()
+    with pytest.raises(ValueError, match=f"query_weight of query 0 is {weight!r}: it must be a number"):
+        SVMRanker().fit(X, y, qid=qid, query_weight={0: weight})
+
+
+@pytest.mark.parametrize("wrong", [3, {1, 2}, frozenset([1])])
+def test_queries_without_an_order(wrong):
+    X, y, _ = graded()
+    with pytest.raises(ValueError, match="qid must be a sequence with an entry for each row"):
+        SVMRanker().fit(X, y, qid=wrong)
+
+
+def test_nulls_of_polars_are_no_query():
+    pl = pytest.importorskip("polars")
+    X, y, qid = graded()
+    names = [None if row == 3 else str(query) for row, query in enumerate(qid)]
+    with pytest.raises(ValueError, match="qid has 1 nulls"):
+        SVMRanker().fit(X, y, qid=pl.Series(names))
+
+
+def test_level_weights_in_any_scale():
+    X, y, qid = graded()
+    objectives = [
+        SVMRanker("ap", C=10.0, level_weights=np.array([1.0, 2.0]) * scale).fit(X, y, qid=qid).objective_
+        for scale in (1.0, 8.0e307, 1e-300)
+    ]
+    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-12)

@@ -248,11 +248,14 @@ def test_the_search_over_labels_and_over_queries():
     assert model.C_.shape == model.scale_.shape == model.init_C_.shape == (3,)
     assert set(model.scale_) <= {5.0, 20.0}
     X, y, qid = graded(n_queries=12, size=10)
-    ranker = SVMRankerCV(bound="tight", Cs=2, scales=1, init_Cs=[1.0, 10.0], cv=3, random_state=0).fit(X, y, qid=qid)
+    options = {"bound": "tight", "Cs": 2, "scales": 1, "cv": 3, "random_state": 0}
+    ranker = SVMRankerCV(init="logistic", init_Cs=[1.0, 10.0], **options).fit(X, y, qid=qid)
     assert ranker.scores_.shape == (2, 1, 2, 3)
+    assert ranker.init_ == "logistic"
     assert ranker.coef_.shape == ranker.init_coef_.shape == (3,)
     given = clone(ranker).set_params(init=[1.0, 0.0, 0.0]).fit(X, y, qid=qid)
     assert given.init_scores_.shape == (1, 3)
+    assert not hasattr(given, "init_")
 
 
 def test_the_bound_is_not_above_the_convex_one():
@@ -322,3 +325,14 @@ def test_a_start_that_ranks_perfectly_is_certified():
     model = RankSVC(bound="tight", init=[1.0], scale=1e6).fit(X, X[:, 0] > 0.5)
     assert (model.objective_, model.dual_objective_, model.gap_) == (0.0, 0.0, 0.0)
     assert model.status_ == "converged"
+
+
+def test_the_lower_bound_is_not_above_the_objective():
+    """The last convex problem may lead a little lower than it was certified from."""
+    for seed in range(50, 70):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 3))
+        y = X[:, 0] + rng.normal(size=60) > 0.5
+        model = RankSVC(loss="rr", bound="tight", C=20.0, scale=1.0).fit(X, y)
+        assert model.dual_objective_ <= model.objective_
+        assert model.history_["gap"][-1] == model.gap_

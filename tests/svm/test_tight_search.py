@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
-from rankhinge import RankSVCCV, tight_hinge
+from rankhinge import RankSVCCV, SVMRankerCV, tight_hinge
 
-from .helpers import binary
+from .helpers import binary, graded, multilabel
 
 PULLS = np.logspace(-1, 1.5, 6)
 
@@ -167,3 +167,38 @@ def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
         assert np.isnan(model.scores_[1]).all()
         places.add(place)
     assert len(places) > 1
+
+
+def level(init_scores):
+    """How well the best start ranks the test parts."""
+    return max(fmean(folds) for folds in smooth(list(init_scores)))
+
+
+def test_auto_goes_on_with_the_kind_of_start_that_ranks_better():
+    seen = set()
+    for seed in range(6):
+        X, y, qid = graded(n_queries=15, size=8, d=6, seed=seed)
+        options = {"bound": "tight", "scales": 1, "Cs": 2, "cv": 3, "random_state": 0, "tol": 0.1}
+        kinds = {init: SVMRankerCV(init=init, **options).fit(X, y, qid=qid) for init in ("logistic", "convex")}
+        auto = SVMRankerCV(**options).fit(X, y, qid=qid)
+        assert auto.init_ == max(kinds, key=lambda init: level(kinds[init].init_scores_))
+        alone = kinds[auto.init_]
+        for name in ("init_Cs_", "init_scores_", "scores_", "C_", "coef_"):
+            np.testing.assert_array_equal(getattr(auto, name), getattr(alone, name))
+        seen.add(auto.init_)
+    assert seen == {"logistic", "convex"}
+
+
+def test_auto_takes_one_kind_of_start_for_all_labels():
+    X, Y = multilabel(n=90)
+    options = {"bound": "tight", "scales": 1, "Cs": 2, "cv": 2, "random_state": 0, "tol": 0.1}
+    kinds = {init: RankSVCCV(init=init, **options).fit(X, Y) for init in ("logistic", "convex")}
+    auto = RankSVCCV(init="auto", **options).fit(X, Y)
+    assert auto.init_ == max(kinds, key=lambda init: fmean(level(mine) for mine in kinds[init].init_scores_))
+    np.testing.assert_array_equal(auto.coef_, kinds[auto.init_].coef_)
+
+
+def test_values_of_C_for_two_kinds_of_starts_are_refused():
+    X, y = binary(n=40)
+    with pytest.raises(ValueError, match="init_Cs are those of one kind of start"):
+        RankSVCCV(bound="tight", init="auto", init_Cs=[0.1, 1.0]).fit(X, y)

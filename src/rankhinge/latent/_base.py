@@ -94,8 +94,8 @@ class LatentMachine(BagPredictor):
             )
         if y.shape[0] != len(bags):
             raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
-        self._seen = bags, as_targets(y, mask)
-        return bags, encode_targets(self._seen[1], mask)
+        _, labels = self._note(bags, as_targets(y, mask), mask=mask)
+        return bags, encode_targets(labels, mask)
 
     def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
         bags, targets = self._bags_and_targets(X, y, mask)

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankhinge._progress import Progress
+from rankhinge._validation import refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
@@ -41,23 +42,31 @@ except ImportError:  # scikit-learn before 1.9
         """Stands in where scikit-learn has no callbacks."""
 
 
-__all__ = ["LinearRankingMachine", "Tuning", "per_problem"]
+__all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
 
 # The square of a number enters the objective, times those of features and scores.
 _LARGEST = 1e60
 
 
-def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.float64]:
-    """A positive number for each problem, from one for all or one for each."""
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim > 0 and numbers.shape != (n_problems,):
-        raise ValueError(f"{name} has shape {numbers.shape}, but there are {n_problems} problems")
+def positive(values: Any, name: str) -> NDArray[np.float64]:
+    """Numbers that may be a C or a scale."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be made of numbers, got {values!r}") from None
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:
         raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
-    if numbers.max() > _LARGEST:
+    if numbers.max(initial=0.0) > _LARGEST:
         raise ValueError(f"{name} is {numbers.max()}: beyond {_LARGEST:g} its products with others would overflow")
-    return np.broadcast_to(numbers, n_problems).copy()
+    return numbers
+
+
+def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.float64]:
+    """A positive number for each problem, from one for all or one for each."""
+    if np.ndim(values) > 0 and np.shape(values) != (n_problems,):
+        raise ValueError(f"{name} has shape {np.shape(values)}, but there are {n_problems} problems")
+    return np.broadcast_to(positive(values, name), n_problems).copy()
 
 
 class Tuning(NamedTuple):
@@ -114,6 +123,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _validated(self, *arrays: Any, reset: bool = True, **options: Any) -> Any:
         """X (and y) as the feature maps take it: not copied if it is an array of numbers already."""
+        for array, name in zip(arrays, ("X", "y"), strict=False):
+            refuse_masked(array, name)
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
     def _linear(self, X: Any) -> NDArray[np.float64]:
@@ -146,7 +157,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
         def result(status: str) -> SolverResult:
             found = solver.result(status=status)
-            return replace(found, n_passes=found.n_passes + n_passes)
+            history = found.history | {"passes": found.history["passes"] + n_passes}
+            return replace(found, n_passes=found.n_passes + n_passes, history=history)
 
         try:
             with (
@@ -163,7 +175,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                     if wants_stop():
                         break
         except KeyboardInterrupt:
-            self._store(result("interrupted"))
+            self._keep(result("interrupted"))
             raise
         return result("stopped")
 
@@ -214,6 +226,12 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         )
         return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1), interrupted
 
+    def _note(self, X: Any, y: Any, **metadata: Any) -> tuple[Any, Any]:
+        """Remember what a fit was given, as scikit-learn's callbacks want to know it."""
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self._seen = {"X": X, "y": y, "metadata": given}
+        return X, y
+
     @contextmanager
     def _callbacks(self, fitted: Callable[[], dict[str, Any]] | None = None) -> Iterator[Callable[[], bool]]:
         """A function to be called once an iteration: it tells scikit-learn's callbacks, which may want to stop.
@@ -224,8 +242,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             yield lambda: False
             return
         context = self._init_callback_context(max_subtasks=None)
-        X, y = getattr(self, "_seen", (None, None))
-        known = {"estimator": self, "X": X, "y": y}
+        known = {"estimator": self, **getattr(self, "_seen", {})}
         context.call_on_fit_task_begin(**known)
 
         def wants_stop() -> bool:
@@ -239,6 +256,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     def _store(self, result: SolverResult) -> None:
         """Set all fitted attributes, at once: an interrupt finds none of them or all."""
         self.__dict__.update(self._fitted(result))
+
+    def _keep(self, reached: SolverResult) -> None:
+        """Make a model of what an interrupt has left. All 0 it would rank nothing: an earlier one is worth more."""
+        if reached.coef.any() or "coef_" not in self._earlier:
+            self._store(reached)
 
     def _fitted(self, result: SolverResult) -> dict[str, Any]:
         """All fitted attributes."""
@@ -276,7 +298,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             which = "" if result.coef.shape[1] == 1 else f" of {n_flat} of the {result.coef.shape[1]} problems"
             warn_user(
                 f"the coefficients{which} are all 0, and so all scores are equal: within tol that is the minimum for "
-                "these features and this C. Scale the features, or choose a larger C"
+                "these features and this C. Scale the features, choose a larger C, or bound='tight'"
             )
         worst = float(np.max(result.gap))
         if worst > self.tol:

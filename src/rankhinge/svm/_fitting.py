@@ -15,7 +15,7 @@ __all__ = ["all_or_nothing", "fitted_names", "interrupts", "warn_user"]
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 _PACKAGE = "rankhinge"
-_INSIDE = (_PACKAGE, "sklearn")
+_INSIDE = (_PACKAGE, "sklearn", "joblib")
 
 
 def all_or_nothing(fit: Fit) -> Fit:
@@ -72,7 +72,7 @@ def interrupts() -> Iterator[None]:
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside this package, and outside scikit-learn, that led here."""
+    """Warn at the line outside this package, scikit-learn and joblib that led here."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
         level, frame = level + 1, frame.f_back

@@ -169,7 +169,7 @@ class ApproximateRankSVC(RankSVC):
         except KeyboardInterrupt:
             # The binary SVM as far as it has come: a model all the same.
             self._chosen = {"C_": C}
-            self._store(solver.result(status="interrupted"))
+            self._keep(solver.result(status="interrupted"))
             raise
         return result.coef, int(np.ceil(result.n_passes))
 

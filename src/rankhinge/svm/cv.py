@@ -24,6 +24,7 @@ from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import NoUsableList, SVMRanker, ranking_lists, weights_of_rows
 from rankhinge.svm.search import GRIDS, TUNED, Search
+from rankhinge.svm.threshold import cut_ranking
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
 
@@ -33,6 +34,20 @@ def _judge(
 ) -> float:
     """The metric of the list that some rows form."""
     return metric(relevant[rows], scores[rows])
+
+
+def _judge_signs(
+    metric: Callable[..., float],
+    relevant: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    train: NDArray[np.bool_],
+    kind: str,
+    threshold: str | float,
+    scores: NDArray[np.float64],
+) -> float:
+    """As `_judge`, for a metric of the scores' signs: with the intercept that the training rows lead to."""
+    intercept, _ = cut_ranking(kind, scores[train], relevant[train], threshold)
+    return metric(relevant[rows], scores[rows] + intercept)
 
 
 class RankSVCCV(Search, RankSVC):
@@ -50,11 +65,12 @@ class RankSVCCV(Search, RankSVC):
     cv : int, splitter, iterable or None, default None
         Stratified folds, shuffled with `random_state`, if an int; None: 5.
     bound : {"convex", "tight"}, default "convex"
-        With the tight bound the start, the scale and C are chosen, in this order.
+        With the tight bound the start, C and the scale are chosen, in this order.
     scales : int or array, default 2
         Tight bound: the grid of scales, or how many between a thousandth and a hundredth of the number of negatives.
-    init : {"logistic", "convex"} or array of shape (K, d), default "logistic"
-        Tight bound: the start, as for `RankSVC`.
+    init : {"logistic", "convex", "auto"} or array of shape (K, d), default "logistic"
+        Tight bound: the start, as for `RankSVC`; ``"auto"`` tries both kinds and goes on with the one that ranks the
+        test parts better, on average over the labels.
     init_Cs : int, array or None, default None
         Tight bound: the grid of C of the start, or how many; None: 8, between 1e-4 and 10 for the logistic
         regression, between 0.1 and 100,000 for the convex bound.
@@ -77,6 +93,8 @@ class RankSVCCV(Search, RankSVC):
         The metric on the test part of each fold. A path is given up when two values of C in turn were worse than the
         best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (2, n_scales, n_Cs,
         n_folds), or K of them; first for the best start, then for its neighbour; nan where there was no path.
+    init_ : {"logistic", "convex"}
+        Tight bound: the kind of start, unless coefficients were given.
     scales_, init_Cs_, init_scores_ : ndarray
         Tight bound: the grids of the scale and of the start's C, and the starts' own scores.
     coef_, intercept_, … :
@@ -168,6 +186,7 @@ class RankSVCCV(Search, RankSVC):
     def _parts(self, targets: Targets, fold: int, train: NDArray[Any], test: NDArray[Any]) -> Iterator[Part]:
         """The problems that have both classes in the training part of a fold."""
         metric = list_metric(get_loss(self.loss), self.scoring)
+        of_signs = self.scoring is None and get_loss(self.loss).family == "zero-one"
         labelled = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
         inside = np.zeros(targets.relevant.shape[1], dtype=bool)
         inside[train] = True
@@ -178,7 +197,14 @@ class RankSVCCV(Search, RankSVC):
         for k in np.flatnonzero(part.usable()):
             rows = np.arange(inside.size)[test]
             rows = rows[labelled[k, rows]]
-            yield Part(int(k), fold, lists[k], partial(_judge, metric, targets.relevant[k], rows))
+            problem = (metric, targets.relevant[k], rows)
+            if of_signs:
+                judge: Callable[..., float] = partial(
+                    _judge_signs, *problem, labelled[k] & inside, targets.kind, self.threshold
+                )
+            else:
+                judge = partial(_judge, *problem)
+            yield Part(int(k), fold, lists[k], judge)
 
 
 class SVMRankerCV(Search, SVMRanker):
@@ -192,7 +218,7 @@ class SVMRankerCV(Search, SVMRanker):
     cv : int, default 5
         Folds; each query is in one test part. Queries are shuffled with `random_state`.
     bound, scales, init, init_Cs
-        As for `RankSVCCV`.
+        As for `RankSVCCV`, but for `init`, which is ``"auto"`` by default.
     scoring : str, callable or None, default None
         As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
         the keyword `qid`, like those of `rankhinge.metrics`.
@@ -204,6 +230,7 @@ class SVMRankerCV(Search, SVMRanker):
     C_ : float
     Cs_ : ndarray of shape (n_Cs,)
     scores_ : ndarray of shape (n_Cs, n_folds)
+    init_ : {"logistic", "convex"}
     scales_, init_Cs_, init_scores_ : ndarray
         For the tight bound, as are then the two above; see `RankSVCCV`.
     coef_, … :
@@ -226,7 +253,7 @@ class SVMRankerCV(Search, SVMRanker):
         level_weights: str | ArrayLike | None = None,
         bound: str = "convex",
         scales: int | ArrayLike = 2,
-        init: str | ArrayLike = "logistic",
+        init: str | ArrayLike = "auto",
         init_Cs: int | ArrayLike | None = None,
         scoring: str | Callable[..., float] | None = None,
         solver: str = "bundle",
@@ -265,7 +292,7 @@ class SVMRankerCV(Search, SVMRanker):
         -------
         self
         """
-        X, y = self._seen = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
+        X, y = self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
         self._check_bound()
         if qid is not None and not hasattr(qid, "__array__"):
             # Parts of it are taken below, which a view of a dict does not allow. Of hashables ArrayLike knows nothing.

@@ -16,6 +16,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
+from rankhinge.svm._base import positive
 from rankhinge.svm._fitting import warn_user
 from rankhinge.svm.following import Path
 from rankhinge.svm.rank_svc import as_targets, encode_targets
@@ -135,9 +136,9 @@ def rank_svm_path(
         ensure_min_samples=2,
     )
     loss = get_loss(loss)
-    Cs = np.sort(np.asarray(Cs, dtype=np.float64).ravel())
-    if Cs.size == 0 or not (np.isfinite(Cs).all() and Cs[0] > 0):
-        raise ValueError(f"Cs must be positive and finite, got {Cs.tolist()}")
+    Cs = np.sort(positive(Cs, "Cs").ravel())
+    if Cs.size == 0:
+        raise ValueError("Cs must be positive and finite, got none")
     if qid is None:
         targets = encode_targets(as_targets(y, mask), mask)
         if not targets.usable().all():

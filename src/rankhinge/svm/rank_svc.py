@@ -245,8 +245,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
-        self._seen = X, as_targets(y, mask)
-        return self._seen
+        return self._note(X, as_targets(y, mask), mask=mask)
 
     def _fit_targets(self, X: Any, targets: Targets, tuning: Tuning) -> Self:
         """Fit the problems that have both classes; the scores of the others are constant."""

@@ -90,7 +90,8 @@ def _weights_of_levels(
     weights = np.asarray(level_weights, dtype=np.float64)
     if weights.shape != (n_levels,) or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
         raise ValueError(f"level_weights must be {n_levels} finite numbers ≥ 0, not all 0, got {level_weights!r}")
-    return weights
+    # In any scale; by the largest, since the sum of large ones may overflow.
+    return weights / weights.max()
 
 
 def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
@@ -106,12 +107,30 @@ def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) ->
         if qid is None:
             raise ValueError("query_weight is a mapping by query, but there is no qid")
         queries, codes = encode_queries(qid, n_samples, counted="y")
-        known = queries.tolist()
-        if len(query_weight) and not any(query in query_weight for query in known):
-            strange = next(iter(query_weight))
-            raise ValueError(f"query_weight knows none of the queries, but {strange!r}; a query is {known[0]!r}")
-        rows = np.array([float(query_weight.get(query, 1.0)) for query in known])[codes]
+        keys = [_key_of(query, query_weight) for query in queries]
+        if len(query_weight) and all(key is None for key in keys):
+            strange, known = next(iter(query_weight)), queries.tolist()[0]
+            raise ValueError(f"query_weight knows none of the queries, but {strange!r}; a query is {known!r}")
+        rows = np.array([1.0 if key is None else _weight(*key, query_weight) for key in keys])[codes]
     return rows
+
+
+def _key_of(query: Any, mapping: Mapping[Any, Any]) -> tuple[Any] | None:
+    """What a mapping calls a query, in a tuple; None if it does not know it.
+
+    A query from an array of dates may be known as what it is there, or as the date that Python makes of it.
+    """
+    names = [query]
+    if isinstance(query, np.datetime64):
+        names += [query.item(), query.astype("datetime64[us]").item()]
+    return next(((name,) for name in names if name in mapping), None)
+
+
+def _weight(query: Any, mapping: Mapping[Any, Any]) -> float:
+    try:
+        return float(mapping[query])
+    except (TypeError, ValueError):
+        raise ValueError(f"query_weight of query {query} is {mapping[query]!r}: it must be a number") from None
 
 
 def _weights_of_lists(
@@ -249,7 +268,7 @@ class SVMRanker(LinearRankingMachine):
         -------
         self
         """
-        X, y = self._seen = self._validated(X, y, y_numeric=True, ensure_min_samples=2)
+        X, y = self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
         weights = weights_of_rows(query_weight, qid, y.size)
         return self._fit_lists(X, y, qid, weights, Tuning(self.C, self.scale, self.init_C, self.init))
 
@@ -311,6 +330,7 @@ class SVMRanker(LinearRankingMachine):
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
         scores = self.predict(X)
+        refuse_masked(y, "y")
         labels = column_or_1d(y, dtype=np.float64)
         if labels.size != scores.size:
             raise ValueError(f"y has {labels.size} entries, but X has {scores.size} rows")

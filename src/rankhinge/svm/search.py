@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge._progress import Progress
 from rankhinge.features import feature_map
@@ -21,7 +21,7 @@ from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.tight import given_start, n_negatives
-from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, tight_grid
+from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, score_starts, tight_grid
 
 __all__ = ["GRIDS", "TUNED", "Search"]
 
@@ -30,6 +30,7 @@ TUNED = ("C", "scale", "init_C", "warm_start")
 GRIDS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scales": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "init": [StrOptions({"auto", "logistic", "convex"}), "array-like"],
     "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scoring": [str, callable, None],
 }
@@ -53,6 +54,7 @@ class Search(LinearRankingMachine):
     Cs_: NDArray[np.float64]
     scores_: NDArray[np.float64]
     scales_: NDArray[np.float64]
+    init_: str
     init_C_: Any
     init_Cs_: NDArray[np.float64]
     init_scores_: NDArray[np.float64]
@@ -102,21 +104,38 @@ class Search(LinearRankingMachine):
         self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
         return Tuning(C=Cs[chosen])
 
+    def _inits(self, n_problems: int, n_features: int) -> tuple[Any, ...]:
+        """The kinds of starts to try, or the start that was given."""
+        if not isinstance(self.init, str):
+            return (given_start(self.init, n_problems, n_features),)
+        if self.init != "auto":
+            return (self.init,)
+        if not (self.init_Cs is None or isinstance(self.init_Cs, Integral)):
+            raise ValueError("init_Cs are those of one kind of start: give init='logistic' or 'convex' with them")
+        return ("logistic", "convex")
+
     def _search_tight(
         self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[], None]
     ) -> Tuning:
         """C, scale and C of the start of each problem."""
         K = len(problems)
         negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
-        init = self.init
-        if not isinstance(init, str):
-            init = given_start(init, K, groups[0].objective.n_features)
-        grid = tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives)
+        grids = [
+            tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives)
+            for init in self._inits(K, groups[0].objective.n_features)
+        ]
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "watch": watch}
         try:
-            choice = choose_tight(groups, n_folds, grid, tol=self.tol, max_iter=self.max_iter, watch=watch)
+            starts = [score_starts(groups, n_folds, grid, **options) for grid in grids]
+            # The first of those that rank equally well.
+            chosen = max(starts, key=lambda found: found.best()[1])
+            choice = choose_tight(groups, n_folds, chosen, watch)
         except NothingJudged:
             raise ValueError(_NO_TEST) from None
         self._warn_of_unjudged(choice.judged, problems)
+        grid = chosen.grid
+        if isinstance(grid.init, str):
+            self.init_ = grid.init
         tuning = choice.tuning
         for name, values in zip(
             ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),

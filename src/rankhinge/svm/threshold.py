@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-__all__ = ["best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_rankings"]
+__all__ = ["best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_ranking", "cut_rankings"]
 
 _NEWTON_STEPS = 100
 _LEAST_SLOPE = 1e-6
-_ROUNDING = 1e-9
+_ROUNDING, _ROUNDING_OF_OFFSET = 1e-9, 1e-14
 
 
 def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rule: str | float) -> float:
@@ -32,8 +32,13 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     """
     if not isinstance(rule, str):
         return float(rule)
-    # What is called rounding goes by the bulk of the scores: a single huge one must not merge all others.
-    least = _ROUNDING * float(np.median(np.abs(scores)))
+    # What is called rounding goes by the bulk of the scores: a single huge one must not merge all others. An offset
+    # that all have is rounded like any number, but does not make their differences any less.
+    middle = float(np.median(scores))
+    away = np.subtract(scores, middle)
+    spread = float(np.median(np.abs(away, out=away), overwrite_input=True))
+    least = _ROUNDING * spread + _ROUNDING_OF_OFFSET * abs(middle)
+    del away
     order = np.argsort(-scores, kind="stable")
     ranked, quality = scores[order], np.cumsum(relevant[order], dtype=np.float64)
     # Arrays of all samples are what a fit has at its peak: in place, and none longer than needed.
@@ -136,13 +141,18 @@ def cut_rankings(
     intercepts, slopes = constant_intercepts(targets, usable), np.ones(usable.size)
     for k in np.flatnonzero(usable).tolist():
         known = _labelled(targets, k)
-        relevant, row = targets.relevant[k][known], scores[k][known]
-        if targets.kind == "multiclass":
-            slopes[k], offset = calibrate(row, relevant)
-            intercepts[k] = offset / slopes[k]
-        else:
-            intercepts[k] = -best_threshold(row, relevant, rule)
+        intercepts[k], slopes[k] = cut_ranking(targets.kind, scores[k][known], targets.relevant[k][known], rule)
     return intercepts, slopes
+
+
+def cut_ranking(
+    kind: str, scores: NDArray[np.float64], relevant: NDArray[np.bool_], rule: str | float
+) -> tuple[float, float]:
+    """Intercept and slope of one problem with both classes, as for `cut_rankings`."""
+    if kind != "multiclass":
+        return -best_threshold(scores, relevant, rule), 1.0
+    slope, offset = calibrate(scores, relevant)
+    return offset / slope, slope
 
 
 def classes_of(scores: NDArray[np.float64], kind: str, classes: NDArray[Any]) -> NDArray[Any]:

@@ -76,6 +76,8 @@ def find_start(
 
 def given_start(init: Any, n_problems: int, n_features: int) -> NDArray[np.float64]:
     """Coefficients that a user has given, (K, d), checked; for one problem (d,) will do."""
+    if np.iscomplexobj(init):
+        raise ValueError("init has complex numbers: coefficients must be real")
     coef = np.asarray(init, dtype=np.float64)
     if coef.ndim == 1:
         coef = coef[None, :]
@@ -87,7 +89,10 @@ def given_start(init: Any, n_problems: int, n_features: int) -> NDArray[np.float
     if wrong.size:
         place = tuple(int(i) for i in np.unravel_index(wrong[0], coef.shape))
         raise ValueError(f"init has {coef.flat[wrong[0]]} at {place}: coefficients must be finite")
-    return coef
+    # Only the directions count. By a power of two, which rounds nothing: squares of huge or tiny ones would overflow.
+    exponents = np.frexp(np.max(np.abs(coef), axis=1, keepdims=True, initial=0.0))[1]
+    normalised: NDArray[np.float64] = np.ldexp(coef, -exponents)
+    return normalised
 
 
 def rescaled(objective: RankingObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,9 +1,10 @@
 """Choose the start, the tightness and the pull of the tight bound by cross-validation.
 
-In three stages, each with warm starts. First the start alone: its own path over C is scored on the test parts. Then the
-tight bound along a path over C, at the middle scale, from the best start and from its neighbour with a smaller C (which
-leaves more to be gained). Last the other scales from the better of the two. The paths are followed by descent alone:
-only the final fit is certified. All problems of all folds run in lockstep, each with a start and a scale of its own.
+In three stages, each with warm starts. First the start alone: its own path over C is scored on the test parts, and
+where there are two kinds of starts, the kind whose best ranks better goes on. Then the tight bound along a path over C,
+at the middle scale, from the best start and from its neighbour with a smaller C (which leaves more to be gained). Last
+the other scales from the better of the two. The paths are followed by descent alone: only the final fit is certified.
+All problems of all folds run in lockstep, each with a start and a scale of its own.
 """
 
 from __future__ import annotations
@@ -17,18 +18,27 @@ from numpy.typing import NDArray
 
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Tight
-from rankhinge.svm._base import Tuning
+from rankhinge.svm._base import Tuning, positive
 from rankhinge.svm.folds import Batch
 from rankhinge.svm.following import Path, along
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.tight import rescaled, unit_of_C
 
-__all__ = ["NothingJudged", "TightChoice", "TightGrid", "choose_tight", "grid_of", "tight_grid"]
+__all__ = [
+    "NothingJudged",
+    "ScoredStarts",
+    "TightChoice",
+    "TightGrid",
+    "choose_tight",
+    "grid_of",
+    "score_starts",
+    "tight_grid",
+]
 
 # Of the descents along the paths: further steps would change the score by less than its noise.
 _STEPS, _TOL, _WINDOW = 20, 1e-2, 2
-_INIT_TOL = 1e-4
+_INIT_TOL = {"logistic": 1e-4, "convex": 1e-2}
 _N_STARTS = 2
 # Grids in their own units: C of the starts, scale / N, and C in `tight.unit_of_C`.
 _INIT_CS = {"logistic": (-4.0, 1.0, 8), "convex": (-1.0, 5.0, 8)}
@@ -59,6 +69,32 @@ class NothingJudged(Exception):
     """No fold of any problem has a score."""
 
 
+class ScoredStarts(NamedTuple):
+    """Starts of one kind: coefficients (d, m) for each batch and each C, and scores (K, n_init_Cs, n_folds)."""
+
+    grid: TightGrid
+    coefs: list[list[NDArray[np.float64]]]
+    scores: NDArray[np.float64]
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Which problems have a fold with a score, (K,)."""
+        return np.array([_counted(mine).shape[1] > 0 for mine in self.scores])
+
+    def best(self) -> tuple[NDArray[np.int64], float]:
+        """The place of each problem's best start, and how well these rank, averaged over folds and problems.
+
+        A problem that no fold has judged has what suits the others in the median.
+        """
+        if not self.judged.any():
+            raise NothingJudged
+        means = [_smooth(_counted(self.scores[k])).mean(axis=1) for k in np.flatnonzero(self.judged)]
+        places = np.array([int(np.argmax(mean)) for mean in means])
+        best = np.full(self.judged.size, int(np.median(places)))
+        best[self.judged] = places
+        return best, float(np.mean([mean.max() for mean in means]))
+
+
 class TightChoice(NamedTuple):
     """The best of a grid for each problem, and the scores that led there.
 
@@ -82,12 +118,10 @@ def grid_of(values: Any, name: str, low: float, high: float) -> NDArray[np.float
         count = int(values)
         grid = np.logspace(low, high, count) if count > 1 else np.array([10.0 ** ((low + high) / 2)])
     else:
-        grid = np.asarray(values, dtype=np.float64)
+        grid = np.asarray(values)
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"{name} must be one-dimensional and not empty, got an array of shape {grid.shape}")
-    if not (np.isfinite(grid).all() and np.min(grid) > 0):
-        raise ValueError(f"{name} must be positive and finite, got {values!r}")
-    return np.sort(grid)
+    return np.sort(positive(grid, name))
 
 
 def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray[np.float64]) -> TightGrid:
@@ -100,10 +134,10 @@ def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray
     return TightGrid(init, starts, widths, pulls, Cs is None or isinstance(Cs, Integral))
 
 
-def choose_tight(
+def score_starts(
     groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int, watch: Callable[[], None]
-) -> TightChoice:
-    """Score the grid on every fold, and take the best point for each problem.
+) -> ScoredStarts:
+    """Score the starts of a grid, for each of its C, on every fold.
 
     Parameters
     ----------
@@ -112,20 +146,22 @@ def choose_tight(
     watch : callable
         Called after each point of a path.
     """
-    K, n_scales = grid.scales.shape
-    init_scores = np.full((K, grid.init_Cs.size, n_folds), np.nan)
-    starts: list[list[NDArray[np.float64]]] = []
+    scores = np.full((grid.scales.shape[0], grid.init_Cs.size, n_folds), np.nan)
+    coefs: list[list[NDArray[np.float64]]] = []
     for group in groups:
         found = along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
-        starts.append(found.coefs)
-        init_scores[group.problems, :, group.folds] = found.scores
-    judged = np.array([_counted(init_scores[k]).shape[1] > 0 for k in range(K)])
-    if not judged.any():
-        raise NothingJudged
-    best = np.array([np.argmax(_smooth(_counted(init_scores[k])).sum(axis=1)) for k in range(K)])
-    best[~judged] = int(np.median(best[judged]))
+        coefs.append(found.coefs)
+        scores[group.problems, :, group.folds] = found.scores
+    return ScoredStarts(grid, coefs, scores)
+
+
+def choose_tight(groups: list[Batch], n_folds: int, starts: ScoredStarts, watch: Callable[[], None]) -> TightChoice:
+    """Score the tight bound from the best starts on every fold, and take the best point for each problem."""
+    grid, init_scores, judged = starts.grid, starts.scores, starts.judged
+    K, n_scales = grid.scales.shape
+    best, _ = starts.best()
     tried = np.maximum(best[:, None] - np.arange(_N_STARTS), 0)
-    paths = _Paths(groups, starts, grid, n_folds, watch)
+    paths = _Paths(groups, starts.coefs, grid, n_folds, watch)
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
     middle = n_scales // 2
     for a in range(_N_STARTS):
@@ -200,12 +236,14 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
     if not isinstance(grid.init, str):
         yield grid.init[group.problems].T.copy()
     elif grid.init == "convex":
-        yield from convex_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter)
+        yield from convex_path(objective, grid.init_Cs, tol=max(tol, _INIT_TOL["convex"]), max_iter=max_iter)
     else:
         coef: NDArray[np.float64] | None = None
         going: NDArray[np.int64] | None = None
         for C in grid.init_Cs:
-            coef, _ = fit_logistic(objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL, _WINDOW)
+            coef, _ = fit_logistic(
+                objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL["logistic"], _WINDOW
+            )
             going = yield coef
 
 
