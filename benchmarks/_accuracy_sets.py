@@ -1,7 +1,8 @@
 """The sets of `accuracy.py`, raw: features are standardised on the training part of each outer fold.
 
 A `Task` is one outer fold of one set. VOC action has a split of its own, MQ2008 its five folds; the others are cut
-into five stratified folds, three times over where they are small.
+into five folds, stratified or by query, three times over where they are small. The split of lightgbm_rank's own files
+is kept beside them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from _datasets import MQ2008_FEATURES, VOC_UNIT, data_file, standardised
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 N_FOLDS = 5
 
@@ -88,15 +89,17 @@ BINARY: dict[str, Callable[[], Raw]] = {
     "digits": _digits,
     "breast cancer": _breast_cancer,
 }
-LISTS = ("mq2008", "lightgbm_rank")
+OWN_SPLIT = "lightgbm_rank, its own split"
+LISTS = ("mq2008", "lightgbm_rank", OWN_SPLIT)
 SETS = ("VOC action", *BINARY, *LISTS)
+SMALL = ("mammography", "CIFAR10_0", "digits", "breast cancer", "lightgbm_rank")
 
 
 def places(name: str) -> list[tuple[int, int]]:
     """Repeat and fold of each task of a set."""
-    if name in ("VOC action", "lightgbm_rank"):
+    if name in ("VOC action", OWN_SPLIT):
         return [(0, 0)]
-    n_repeats = 3 if name in ("mammography", "CIFAR10_0", "digits", "breast cancer") else 1
+    n_repeats = 3 if name in SMALL else 1
     return [(repeat, fold) for repeat in range(n_repeats) for fold in range(N_FOLDS)]
 
 
@@ -107,7 +110,9 @@ def load(name: str, repeat: int, fold: int) -> Task:
     if name == "mq2008":
         return Task(name, repeat, fold, *_mq2008(fold))
     if name == "lightgbm_rank":
-        return Task(name, repeat, fold, *_lightgbm_rank())
+        return Task(name, repeat, fold, *_lightgbm_rank(repeat, fold))
+    if name == OWN_SPLIT:
+        return Task(name, repeat, fold, *_standardised_lists(*_lightgbm_files()))
     raw = BINARY[name]()
     cuts = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=repeat).split(raw.y, raw.y))
     inside, outside = cuts[fold]
@@ -136,15 +141,30 @@ def _mq2008(fold: int) -> tuple[Part, Part]:
     tested = (fold + 4) % 5
     rest = [part for place, part in enumerate(parts) if place != tested]
     X, y, qid = (np.concatenate([part[i] for part in rest]) for i in range(3))
-    train, test = standardised(X, parts[tested][0])
-    return Part(train, y, qid=qid), Part(test, parts[tested][1], qid=parts[tested][2])
+    X_test, y_test, qid_test = parts[tested]
+    return _standardised_lists(Part(X, y, qid=qid), Part(X_test, y_test, qid=qid_test))
 
 
-def _lightgbm_rank() -> tuple[Part, Part]:
-    loaded = []
+def _lightgbm_rank(repeat: int, fold: int) -> tuple[Part, Part]:
+    """The queries of both files, cut into folds."""
+    train, test = _lightgbm_files()
+    X, y = np.concatenate([train.X, test.X]), np.concatenate([train.y, test.y])
+    qid = np.concatenate([train.qid, test.qid + train.qid.max() + 1])
+    cuts = list(GroupKFold(N_FOLDS, shuffle=True, random_state=repeat).split(X, groups=qid))
+    inside, outside = cuts[fold]
+    return _standardised_lists(*(Part(X[rows], y[rows], qid=qid[rows]) for rows in (inside, outside)))
+
+
+def _lightgbm_files() -> tuple[Part, Part]:
+    """The files for training and for the test, raw."""
+    parts = []
     for part in ("train", "test"):
         X, y = load_svmlight_file(str(data_file("lightgbm_rank", f"rank.{part}")), n_features=301, zero_based=False)
         sizes = np.loadtxt(data_file("lightgbm_rank", f"rank.{part}.query"), dtype=int)
-        loaded.append((X.toarray(), y, np.repeat(np.arange(sizes.size), sizes)))
-    train, test = standardised(loaded[0][0], loaded[1][0])
-    return Part(train, loaded[0][1], qid=loaded[0][2]), Part(test, loaded[1][1], qid=loaded[1][2])
+        parts.append(Part(X.toarray(), y, qid=np.repeat(np.arange(sizes.size), sizes)))
+    return parts[0], parts[1]
+
+
+def _standardised_lists(train: Part, test: Part) -> tuple[Part, Part]:
+    X, X_test = standardised(train.X, test.X)
+    return train._replace(X=X), test._replace(X=X_test)
