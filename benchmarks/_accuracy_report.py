@@ -207,13 +207,14 @@ seen; what had been seen of it while the search was designed is said at the end.
 
 Average precision, its mean over the classes for VOC action and digits. Nested cross-validation: five outer folds (three
 times over for mammography, CIFAR10_0, digits, breast cancer and lightgbm_rank, whose two files are one set here, their
-own split a row apart; VOC action: trained on the boxes of 2011, tested on the others, and paired by class). Features standardised on the training part (those that are sparse not centred). Inner
-folds, the same for all: five, or three for more than 20 000 rows and for VOC action. Each method chooses among eleven
-values of C (logistic regression 1e-4 to 10, `LinearSVC` 1e-6 to 0.1, since larger ones take long; trees: eleven
-settings) by average precision; the tight bound chooses its start among eight, then its scale among two and its C among
-six; the convex one among seven values of C, at a gap of 1e-2. For lists each tool draws its own five folds of queries,
-the tight bound tries convex starts besides logistic ones, and all choose by NDCG@10, also for the rows of MAP. The last column is the paired difference with its standard error
-over the folds, which share training data: it is somewhat too small.
+own split a row apart; VOC action: trained on the boxes of 2011, tested on the others, and paired by class). Features
+standardised on the training part (those that are sparse not centred). Inner folds, the same for all: five, or three for
+more than 20 000 rows and for VOC action. Each method chooses among eleven values of C (logistic regression 1e-4 to 10,
+`LinearSVC` 1e-6 to 0.1, since larger ones take long; trees: eleven settings) by average precision; the tight bound
+chooses its start among eight, then its scale among two and its C among six; the convex one among seven values of C, at
+a gap of 1e-2. For lists each tool draws its own five folds of queries, the tight bound tries convex starts besides
+logistic ones, and all choose by NDCG@10, also for the rows of MAP. The last column is the paired difference with its
+standard error over the folds, which share training data: it is somewhat too small.
 
 {missing}
 
@@ -233,14 +234,14 @@ The last row is measured apart (``--cost``), with nothing else running: `RankSVC
 default, with all threads, on the training part of the first outer fold. VOC action is left out: there the convex path
 takes minutes.
 
-*Starts for lists.* From a logistic regression alone the tight bound was 0.26 points below the convex one on lightgbm_rank
-in NDCG@10 and 0.37 in MAP, and by 1.0 and 0.9 on the split of its own files. So `SVMRankerCV` now tries starts of both
-kinds and goes on with the one that ranks its test parts better. On 19 problems outside this table (14 synthetic ones
-with 80 to 300 training queries and 40 to 300 features, five of Fashion-MNIST, 1000 test queries each) starts that are
-chosen so rank as well as logistic ones (±0.00 ± 0.11 points of NDCG@10), convex ones worse by 0.56 ± 0.18; an earlier
-trial with 19 others had 63.0 for logistic starts, 62.4 for convex ones and 62.8 for what the folds favour. Other starts
-were worse than the logistic one on 17 such problems: the softmax cross-entropy of a list by 1.0 ± 0.3, the pairwise
-logistic loss by 0.5 ± 0.15. The sum of both models' scores gains nothing.
+*Starts for lists.* From a logistic regression alone the tight bound was 0.26 points below the convex one on
+lightgbm_rank in NDCG@10 and 0.37 in MAP, and by 1.0 and 0.9 on the split of its own files. So `SVMRankerCV` now tries
+starts of both kinds and goes on with the one that ranks its test parts better. On 19 problems outside this table (14
+synthetic ones with 80 to 300 training queries and 40 to 300 features, five of Fashion-MNIST, 1000 test queries each)
+starts that are chosen so rank as well as logistic ones (±0.00 ± 0.11 points of NDCG@10), convex ones worse by 0.56 ±
+0.18; an earlier trial with 19 others had 63.0 for logistic starts, 62.4 for convex ones and 62.8 for what the folds
+favour. Other starts were worse than the logistic one on 17 such problems: the softmax cross-entropy of a list by 1.0 ±
+0.3, the pairwise logistic loss by 0.5 ± 0.15. The sum of both models' scores gains nothing.
 
 ## What was tried where it gains little
 
@@ -259,27 +260,27 @@ clusters, of 1000 to 8000 samples, and eight more of 60 000. There the tight bou
 former grids, with scales ten times as large and C in units of scale², and the rule of one standard error gained 0.9.
 The best point of the whole grid, chosen on the test data, would gain 2.7: what is lost is lost to the noise of
 cross-validation, and neither more smoothing along the paths, nor average precision over all folds at once, nor the
-average of the folds' coefficients in place of a refit brought it back. Folds that are drawn three times over bring
-0.2 ± 0.1 of it (40 outside problems of 1000 and 3000 samples), for somewhat more than twice the time:
-``cv=RepeatedStratifiedKFold(n_splits=5, n_repeats=3)``. The same noise is in the table: three versions
-of the search that did equally well on the outside problems (six or eight values of C, starts to another tolerance) had
-means of +0.55, +0.67 and +0.73 here, and the first of them, since it no longer takes a C that it has not scored,
-+0.64; CIFAR10_0 and hiv_molecules made the difference. A start halfway between the logistic regression and the convex
-solution was no better; nor was a logistic regression with features scaled by the square root of their t statistics
-(+0.0 on 32 problems), or along their principal components (−0.2). Relevant samples that weigh 0.3 or 0.1 in the
-logistic regression make it rank better by itself (+0.8 on 40 outside problems, with the weight chosen by
-cross-validation), but the tight bound finds most of that anyway: +0.1 ± 0.2 from such a start, +0.2 ± 0.1 with three
-times the paths. An L1 penalty ranked worse on the inner folds of every set here. Features measured by their range
-in place of their standard deviation, or by something between the two, changed the logistic regression by −0.6 to +0.3
-on inner folds of hiv_molecules and w8a, and by nothing on a9a. A penalty like that of dropout, by the spread of a feature
-among the uncertain samples (Wager, Wang and Liang 2013), gained 0.8 on CIFAR10_0, lost up to 0.2 on w8a,
-hiv_molecules and VOC action, and where cross-validation decides on it gained 0.04 ± 0.05 on 45 outside problems. On
-mammography a direct search over the six coefficients (Nelder and Mead, from eight starts) ranks the *training* parts of
-five outer folds with 66.2 on average: what the tight bound reaches on test data is what a linear model can do. That the start has an intercept for
-each list was decided on nine learning-to-rank problems outside the table (six synthetic, three of Fashion-MNIST):
-NDCG@10 69.1, against 68.6 with one intercept for all lists and 68.4 from the convex solution. Test scores of the last
-two on mq2008, equal within their errors, had been seen by then. On such lists the tight bound hardly moves away from
-its start: with the present grids by −0.1 to +0.1 points on thirteen problems.
+average of the folds' coefficients in place of a refit brought it back. Folds that are drawn three times over bring 0.2
+± 0.1 of it (40 outside problems of 1000 and 3000 samples), for somewhat more than twice the time:
+``cv=RepeatedStratifiedKFold(n_splits=5, n_repeats=3)``. The same noise is in the table: three versions of the search
+that did equally well on the outside problems (six or eight values of C, starts to another tolerance) had means of
++0.55, +0.67 and +0.73 here, and the first of them, since it no longer takes a C that it has not scored, +0.64;
+CIFAR10_0 and hiv_molecules made the difference. A start halfway between the logistic regression and the convex solution
+was no better; nor was a logistic regression with features scaled by the square root of their t statistics (+0.0 on 32
+problems), or along their principal components (−0.2). Relevant samples that weigh 0.3 or 0.1 in the logistic regression
+make it rank better by itself (+0.8 on 40 outside problems, with the weight chosen by cross-validation), but the tight
+bound finds most of that anyway: +0.1 ± 0.2 from such a start, +0.2 ± 0.1 with three times the paths. An L1 penalty
+ranked worse on the inner folds of every set here. Features measured by their range in place of their standard
+deviation, or by something between the two, changed the logistic regression by −0.6 to +0.3 on inner folds of
+hiv_molecules and w8a, and by nothing on a9a. A penalty like that of dropout, by the spread of a feature among the
+uncertain samples (Wager, Wang and Liang 2013), gained 0.8 on CIFAR10_0, lost up to 0.2 on w8a, hiv_molecules and VOC
+action, and where cross-validation decides on it gained 0.04 ± 0.05 on 45 outside problems. On mammography a direct
+search over the six coefficients (Nelder and Mead, from eight starts) ranks the *training* parts of five outer folds
+with 66.2 on average: what the tight bound reaches on test data is what a linear model can do. That the start has an
+intercept for each list was decided on nine learning-to-rank problems outside the table (six synthetic, three of
+Fashion-MNIST): NDCG@10 69.1, against 68.6 with one intercept for all lists and 68.4 from the convex solution. Test
+scores of the last two on mq2008, equal within their errors, had been seen by then. On such lists the tight bound hardly
+moves away from its start: with the present grids by −0.1 to +0.1 points on thirteen problems.
 
 {facts}
 """

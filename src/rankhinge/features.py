@@ -25,6 +25,8 @@ __all__ = ["FeatureMap", "feature_map", "register"]
 # Rows are converted in blocks of about this many entries: small enough for the cache, large enough for BLAS.
 BLOCK_ENTRIES = 1 << 15
 _SPARSE_SHARES = 8
+# Sums of sparse rows are made share by share as long as these have so many entries together; else in two shares.
+_SUMS = 1 << 23
 
 
 class FeatureMap(Protocol):
@@ -191,6 +193,7 @@ class _Sparse:
         factors = np.ascontiguousarray(factors)
         # A sum for each share, but where there are few entries a column, these sums would be most of the work.
         n_sums = int(np.clip(self._parts[0][-1] // max(1, n_columns), 1, _SPARSE_SHARES))
+        n_sums = min(n_sums, max(2, _SUMS // max(1, n_columns * factors.shape[0])))
         sums = np.zeros((n_sums, n_columns, factors.shape[0]))
         bounds = self._shares[np.linspace(0, _SPARSE_SHARES, n_sums + 1).astype(np.intp)]
 

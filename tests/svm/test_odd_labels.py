@@ -193,8 +193,10 @@ def test_what_lies_under_the_mask_of_a_masked_array_is_no_value():
     for call in (SVMRanker().fit, SVMRankerCV().fit, ranker.score):
         with pytest.raises(ValueError, match=r"y\[0\] is masked"):
             call(Xg, np.ma.array(grades, mask=np.arange(grades.size) == 0), qid=qid)
-    with pytest.raises(ValueError, match=r"X\[2, 1\] is masked"):
-        RankSVC().fit(np.ma.array(X, mask=(np.arange(X.size) == 2 * X.shape[1] + 1).reshape(X.shape)), y)
+    hidden = np.ma.array(X, mask=(np.arange(X.size) == 2 * X.shape[1] + 1).reshape(X.shape))
+    for call in (RankSVC().fit, lambda X, y: rank_svm_path(X, y, [1.0])):
+        with pytest.raises(ValueError, match=r"X\[2, 1\] is masked"):
+            call(hidden, y)
     X, Y = multilabel()
     with pytest.raises(ValueError, match=r"mask\[0, 0\] is masked"):
         RankSVC().fit(X, Y, mask=np.ma.array(np.ones(Y.shape, bool), mask=np.arange(Y.size).reshape(Y.shape) == 0))

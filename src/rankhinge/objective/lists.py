@@ -150,12 +150,12 @@ def graded_lists(
     sizes = np.bincount(codes, minlength=n_lists)[usable]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     share = share[usable] / share[usable].sum()
-    weights = _level_weights(labels[index], offsets, loss, gains, level_weights) * share
+    inside = labels[index]
+    weights = _level_weights(inside, offsets, loss, gains, level_weights) * share
+    # A level that every sample reaches has no negative anywhere: its hinge is 0, unless no ranking is asked for.
+    lowest = 0 if loss.family == "zero-one" or inside.size == 0 else int(inside.min())
     levels = tuple(
-        Level(labels[index] >= level + 1, row)
-        for level, row in enumerate(weights)
-        # A level that every sample reaches has no negative anywhere: its hinge is 0, unless no ranking is asked for.
-        if np.any(row > 0) and (loss.family == "zero-one" or np.any(labels[index] < level + 1))
+        Level(inside >= level + 1, row) for level, row in enumerate(weights) if np.any(row > 0) and level >= lowest
     )
     in_order = index.size == labels.size and bool(np.all(index[:-1] < index[1:]))
     return Lists(None if in_order else index, offsets, levels, share, int(n_lists - has_both.sum()))

@@ -102,9 +102,7 @@ def make_solver(
         options["constraints"] = constraints
     if name != "cutting-plane":
         options["random_state"] = seed_of(random_state)
-    if start is not None:
-        options["start"] = start
-    return SOLVERS[name](objective, C, tol=tol, max_iter=max_iter, planes=planes, centre=centre, **options)
+    return SOLVERS[name](objective, C, tol=tol, max_iter=max_iter, start=start, planes=planes, centre=centre, **options)
 
 
 def seed_of(random_state: Any) -> int | None:

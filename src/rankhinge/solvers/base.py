@@ -28,6 +28,8 @@ _MESSAGES = {
     STALLED: "neither primal nor dual has moved for some steps: rounding forbids a smaller gap",
     INFEASIBLE: "the hard constraints contradict each other",
     "interrupted": "interrupted; the best point so far",
+    "stopped": "stopped by a callback; the best point so far",
+    LEFT_OUT: "not asked for",
     RUNNING: "not finished",
 }
 

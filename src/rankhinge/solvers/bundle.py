@@ -11,8 +11,8 @@ longer shrinks fast, as on short lists that can nearly be ranked perfectly, the 
 *The rounds.* A pass costs about the same for one column and for many. So a round, for all problems that have not
 ended, in lockstep:
 
-1. *Look.* The minimiser of the master problem and the slopes found in the last round get their scores: one pass.
-   They widen the span of directions whose scores are known.
+1. *Look.* What the way to the minimiser of the master problem and the slopes found in the last round add to the span
+   of directions whose scores are known, as orthonormal vectors, gets its scores: one pass.
 2. *Search.* P is minimised over this span with inferences only (`subspace.search`): the best point moves.
 3. *Cut.* The planes that carry the solution in the span become planes of the master problem. In the same pass the
    subgradient is cut into random parts, ``u = Σ u_i`` with disjoint supports, and the parts' slopes ``Xᵀ u_i`` are
@@ -63,7 +63,8 @@ class Bundle(CuttingPlane):
     objective : Objective
     C : (K,)
     n_cuts : int, optional
-        Planes added in a round, at most; by default more where a pass is dear (many features, few problems).
+        Planes that a round keeps for their weight; it adds two more at most, the newest and the first. By default more
+        where a pass is dear (many features, few problems).
     n_parts : int, optional
         Parts into which the positive and the negative coefficients are cut, each.
     n_directions : int, optional
@@ -123,7 +124,9 @@ class Bundle(CuttingPlane):
         if active.size == 0:
             return
         self._look(active)
-        probes = [Probe(self.masters[k], self._bases[k], self._anchors[k], self.best[k][0]) for k in active]
+        probes = [
+            Probe(self.masters[k], self._bases[k], self._anchors[k], self.best[k][0], self.n_turns) for k in active
+        ]
         gaps = np.array([self.best[k][0] - self.dual[k] for k in active])
         precision = 0.2 * self.tol * np.abs([self.best[k][0] for k in active])
         enough = np.where(np.isfinite(gaps), np.maximum(_INNER * gaps, precision), 0.0)
@@ -189,8 +192,8 @@ class Bundle(CuttingPlane):
             self.n_passes += 1
         else:
             scores = self.objective.zeros(active)
-        # The most that a round adds: the master's minimiser, cuts there and elsewhere, and parts.
-        self._span = self.objective.span(scores, self.n_directions + 2 + self.n_cuts + 2 * self.n_parts)
+        # The most that a round adds: the way to the master's minimiser, cuts, two cuts besides, and parts.
+        self._span = self.objective.span(scores, self.n_directions + 3 + self.n_cuts + 2 * self.n_parts)
         self._columns = active
         scores = self.objective.mix(self._span, lengths[:, None])
         found = self.objective.evaluate(scores)
@@ -207,9 +210,12 @@ class Bundle(CuttingPlane):
         self._add_cuts(active[open_], [cuts[c] for c in open_])
 
     def _align(self, active: np.ndarray) -> None:
-        """Drop the scores of problems that have ended."""
+        """Drop what belongs to problems that have ended."""
         if active.size == self._columns.size or active.size == 0:
             return
+        for k in np.setdiff1d(self._columns, active):
+            for kept in (self._bases, self._anchors, self._next):
+                kept.pop(k, None)
         self._span = self.objective.select(self._span, np.searchsorted(self._columns, active))
         self._columns = active
 
@@ -269,6 +275,8 @@ class Bundle(CuttingPlane):
             handles.append(self.objective.split(heaviest, self.n_parts, self.generator))
         slopes = self.objective.adjoint(self.objective.join(handles))
         self.n_passes += 1
+        # The masters are solved next, and grow: coefficients are not needed any more.
+        del handles
         n_cut_columns = slopes.shape[1] - n_parts * problems.size
         begin = 0
         for c, (k, group) in enumerate(zip(problems, cuts)):

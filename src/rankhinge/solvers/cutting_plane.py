@@ -39,7 +39,7 @@ class CuttingPlane(Solver):
             self.masters[k].solve()
             self.bound(int(k), self.masters[k].dual_value)
         # Planes given: their minimiser is a better start than an arbitrary one.
-        if self.initial_planes is not None and "start" not in options:
+        if self.initial_planes is not None and options.get("start") is None:
             self.start = np.stack([master.point for master in self.masters], axis=1)
 
     def planes(self) -> list[Planes]:
@@ -76,9 +76,7 @@ class CuttingPlane(Solver):
             return feasible
         for c, violation in enumerate(self.constraints.violated(weights, scores, active)):
             feasible[c] = violation.names.size == 0
-            master = self.masters[active[c]]
-            new = ~np.isin(violation.names, master.names)
-            master.add(violation.bounds[new], violation.rows[new], violation.names[new])
+            self.masters[active[c]].constrain(violation)
         return feasible
 
     def _cut(self, k: int, loss: float, slope: Array) -> None:

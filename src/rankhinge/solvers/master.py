@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.solvers import _active_set
-from rankhinge.solvers.protocol import Array, Planes
+from rankhinge.solvers.protocol import Array, Indices, Planes, Violation
 
 __all__ = ["Master"]
 
@@ -68,7 +68,8 @@ class _Cuts(NamedTuple):
         """Some of the cuts, with room for so many in all."""
         chosen, size = _Cuts.empty(room, self.vectors.shape[1]), places.size
         for mine, others in zip(chosen[1:-1], self[1:-1], strict=True):
-            mine[:size] = others[places]
+            # Taken straight into place: a copy in between would be the peak of a fit.
+            np.take(others, places, axis=0, out=mine[:size], mode="clip")
         chosen.gram[:size, :size] = self.gram[np.ix_(places, places)]
         return chosen._replace(size=size)
 
@@ -107,7 +108,7 @@ class Master:
 
     @property
     def multipliers(self) -> Array:
-        """X, one for each cut, (t,)."""
+        """``x``, one for each cut, (t,)."""
         return self._cuts.multipliers[: self._cuts.size]
 
     @property
@@ -117,7 +118,7 @@ class Master:
 
     @property
     def vectors(self) -> Array:
-        """H of each cut, (t, d)."""
+        """``h`` of each cut, (t, d)."""
         return self._cuts.vectors[: len(self)]
 
     @property
@@ -125,14 +126,14 @@ class Master:
         """Products of the vectors, (t, t)."""
         return self._cuts.gram[: len(self), : len(self)]
 
-    def add(self, offsets: Array, vectors: Array, names: Array | None = None) -> None:
+    def add(self, offsets: Array, vectors: Array, names: Indices | None = None) -> None:
         """Add cuts ``offset - h @ w``: planes, or, with their `names`, hard constraints."""
         old, size = len(self), len(self) + offsets.size
         if size == old:
             return
         cuts = self._cuts
         if size > cuts.offsets.size:
-            cuts = cuts.only(np.arange(old), 2 * size)
+            cuts = cuts.only(np.arange(old), size + size // 4 + 1)
         new = slice(old, size)
         cuts.vectors[new] = vectors
         with np.errstate(over="ignore", invalid="ignore"):
@@ -144,6 +145,13 @@ class Master:
         cuts.capped[new], cuts.names[new] = names is None, -1 if names is None else names
         cuts.multipliers[new], cuts.idle[new] = 0.0, 0
         self._cuts = cuts._replace(size=size)
+
+    def constrain(self, violated: Violation) -> Violation:
+        """Add the hard constraints that are new, and return these."""
+        new = ~np.isin(violated.names, self.names)
+        fresh = Violation(violated.names[new], violated.rows[new], violated.bounds[new])
+        self.add(fresh.bounds, fresh.rows, fresh.names)
+        return fresh
 
     def add_planes(self, offsets: Array, slopes: Array) -> None:
         """Add planes ``J(w) >= offset + slope @ w``, slopes of shape (r, d)."""
@@ -172,7 +180,7 @@ class Master:
         keep[0] = True
         if not keep.all():
             places = np.flatnonzero(keep)
-            self._cuts = self._cuts.only(places, places.size)
+            self._cuts = self._cuts.only(places, places.size + places.size // 4 + 1)
 
     def planes(self, carrying: bool = False) -> Planes:
         """The planes of J, for another fit: all of them, or those that carry the bound."""

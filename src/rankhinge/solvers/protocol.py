@@ -200,10 +200,12 @@ class SolverResult:
     n_passes : float
         Passes over the features, of all problems together; blocks and rows count in proportion.
     history : dict of (K, iterations)
-        ``primal`` (best so far, never rises), ``dual`` (never falls), ``gap``, ``time`` (seconds) and
-        ``passes``; the rows of problems that have ended go on with their last values.
+        ``primal`` (best so far, never rises), ``dual`` (never falls; for the tight bound that of the present convex
+        problem, nan while there is none), ``gap``, ``time`` (seconds) and ``passes``; the rows of problems that have
+        ended go on with their last values.
     status : (K,) str
-        ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted`` or ``running``.
+        ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted``, ``stopped``, ``running`` or, for
+        problems that were not asked for, ``left out``.
     message : str
     planes : list of Planes
         One for each problem.

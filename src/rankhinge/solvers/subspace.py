@@ -21,8 +21,6 @@ __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 # A direction counts as dependent below this part of its own length: what is left of it is the difference of two long
 # vectors. The products of what is left are rounded at 1e-16, so its square must be far above.
 _DEPENDENT = 1e-5
-# Planes that a search is likely to add.
-_ROOM = 16
 
 
 class Cut(NamedTuple):
@@ -91,11 +89,13 @@ class Probe:
         Coordinates of the best point so far.
     value : float
         Primal value there; inf if it is not feasible.
+    n_turns : int
+        Planes that the search adds, at most.
     """
 
-    def __init__(self, master: Master, basis: Array, anchor: Array, value: float) -> None:
+    def __init__(self, master: Master, basis: Array, anchor: Array, value: float, n_turns: int) -> None:
         self.master, self.basis = master, basis
-        self.small = master.restricted(basis, _ROOM)
+        self.small = master.restricted(basis, n_turns)
         self.anchor, self.value, self.moved = anchor, value, False
         # Not as a difference of squares: of a far centre's, nothing but rounding might be left.
         beside = master.centre - basis @ self.small.centre
@@ -218,8 +218,6 @@ def _check(
     for c, violation in enumerate(constraints.violated(weights, scores, problems[going])):
         feasible[c] = violation.names.size == 0
         probe = probes[going[c]]
-        new = ~np.isin(violation.names, probe.master.names)
-        bounds, rows, names = (field[new] for field in (violation.bounds, violation.rows, violation.names))
-        probe.master.add(bounds, rows, names)
-        probe.small.add(bounds, rows @ probe.basis, names)
+        new = probe.master.constrain(violation)
+        probe.small.add(new.bounds, new.rows @ probe.basis, new.names)
     return feasible

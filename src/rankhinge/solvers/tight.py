@@ -113,7 +113,7 @@ class Tight(Solver):
         if active.size == 0:
             return
         if self._inner is not None:
-            self._certify_further()
+            self._certify_further(self._inner)
         else:
             self._descend(active)
         self.n_iter[active] += 1
@@ -220,10 +220,8 @@ class Tight(Solver):
         )
         self._counted = 0.0
 
-    def _certify_further(self) -> None:
-        inner = self._inner
-        if inner is None:
-            return
+    def _certify_further(self, inner: Bundle) -> None:
+        """One round of the convex problem's solver."""
         inner.step()
         self._count(inner.n_passes)
         # Problems that ended in an earlier round keep the certificate of that.

@@ -194,7 +194,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
-        by_default = INIT_C.get(tuning.init, 1.0) if isinstance(tuning.init, str) else 1.0
+        by_default = INIT_C[tuning.init] if isinstance(tuning.init, str) else 1.0
         init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
         interrupted = None
         try:
@@ -302,9 +302,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             )
         worst = float(np.max(result.gap))
         if worst > self.tol:
+            meaning = "the objective may be that much above its minimum"
+            if self.bound == "tight":
+                meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "
-                f"{worst:.3g} > tol = {self.tol:g}: the objective may be that much above its minimum. "
-                "Increase max_iter or tol, or scale the features",
+                f"{worst:.3g} > tol = {self.tol:g}: {meaning}. Increase max_iter or tol, or scale the features",
                 ConvergenceWarning,
             )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from rankhinge._validation import encode_queries
@@ -230,9 +230,9 @@ class SVMRankerCV(Search, SVMRanker):
     C_ : float
     Cs_ : ndarray of shape (n_Cs,)
     scores_ : ndarray of shape (n_Cs, n_folds)
-    init_ : {"logistic", "convex"}
-    scales_, init_Cs_, init_scores_ : ndarray
-        For the tight bound, as are then the two above; see `RankSVCCV`.
+        Of both, the shapes for the tight bound are those of `RankSVCCV`.
+    init_, scales_, init_Cs_, init_scores_
+        For the tight bound; see `RankSVCCV`.
     coef_, … :
         Of the model refitted to all data; see `SVMRanker`.
     """
@@ -294,17 +294,16 @@ class SVMRankerCV(Search, SVMRanker):
         """
         X, y = self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
         self._check_bound()
-        if qid is not None and not hasattr(qid, "__array__"):
-            # Parts of it are taken below, which a view of a dict does not allow. Of hashables ArrayLike knows nothing.
-            qid = list(qid)  # type: ignore[arg-type, assignment]
+        queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
-        weights = weights_of_rows(query_weight, qid, y.size)
-        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
-        units = np.arange(y.size) if qid is None else encode_queries(qid, y.size, counted="y")[1]
+        names = None if queries is None else queries[units]
+        weights = weights_of_rows(query_weight, names, y.size)
+        lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
         part_of = self._unit_folds(units)[units]
-        parts = [self._part(y, qid, weights, place, part_of == place) for place in range(self.cv)]
+        levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
+        parts = [self._part(y, queries, units, weights, levels, place, part_of == place) for place in range(self.cv)]
         tuning = self._search(X, [part for part in parts if part is not None], self.cv, [lists])
-        return self._fit_lists(X, y, qid, weights, tuning)
+        return self._fit_lists(X, lists, tuning)
 
     def _unit_folds(self, units: NDArray[Any]) -> NDArray[np.int64]:
         """The fold of each query."""
@@ -316,13 +315,22 @@ class SVMRankerCV(Search, SVMRanker):
         return folds
 
     def _part(
-        self, y: NDArray[Any], qid: Any, weights: NDArray[np.float64] | None, fold: int, test: NDArray[np.bool_]
+        self,
+        y: NDArray[Any],
+        queries: NDArray[Any] | None,
+        units: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        levels: NDArray[np.float64],
+        fold: int,
+        test: NDArray[np.bool_],
     ) -> Part | None:
-        """One fold, or None if its training part has no usable list."""
+        """One fold, or None if its training part has no usable list; without queries it is one list."""
         loss = get_loss(self.loss)
         inside, outside = np.flatnonzero(~test), np.flatnonzero(test)
-        qid_train, qid_test = (None if qid is None else _safe_indexing(qid, rows) for rows in (inside, outside))
-        levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
+        qid_train, qid_test = (None if queries is None else units[rows] for rows in (inside, outside))
+        if queries is not None and callable(self.scoring):
+            # A function of the user's knows the queries by their own names.
+            qid_test = queries[qid_test]
         weight = None if weights is None else weights[inside]
         try:
             lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)

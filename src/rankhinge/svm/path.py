@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import validate_params
 
-from rankhinge._validation import without_unlabelled
+from rankhinge._validation import refuse_masked, without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
@@ -47,7 +47,7 @@ class RankPath(NamedTuple):
 
 
 def walk_path(
-    objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int, **options: Any
+    objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int
 ) -> Generator[SolverResult, NDArray[np.int64] | None, None]:
     """Solve for each C in turn, handing planes and coefficients on to the next.
 
@@ -64,11 +64,8 @@ def walk_path(
             planes=planes,
             start=start,
             problems=going,
-            **options,
         )
-        while not solver.done:
-            solver.step()
-        result = solver.result()
+        result = solver.run()
         planes, start = result.planes, result.coef
         going = yield result
 
@@ -126,6 +123,7 @@ def rank_svm_path(
     >>> path.coefs.shape, bool((path.gaps <= 1e-3).all())
     ((3, 1, 30), True)
     """
+    refuse_masked(X, "X")
     X, y = check_X_y(
         X,
         without_unlabelled(y, mask),

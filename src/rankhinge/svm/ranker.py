@@ -270,18 +270,15 @@ class SVMRanker(LinearRankingMachine):
         """
         X, y = self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
         weights = weights_of_rows(query_weight, qid, y.size)
-        return self._fit_lists(X, y, qid, weights, Tuning(self.C, self.scale, self.init_C, self.init))
+        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
+        return self._fit_lists(X, lists, Tuning(self.C, self.scale, self.init_C, self.init))
 
-    def _fit_lists(
-        self, X: Any, y: NDArray[Any], qid: Any, query_weight: NDArray[np.float64] | None, tuning: Tuning
-    ) -> Self:
-        loss = get_loss(self.loss)
-        lists = ranking_lists(y, qid, loss, self.gains, self.level_weights, query_weight)
+    def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
         self._finish_with, features = lists, feature_map(X)
         coef = self._earlier.get("coef_", np.empty(0))
         goes_on = getattr(self, "warm_start", False) and coef.shape == (features.n_features,)
         result = self._solve(
-            RankingObjective(features, [lists], loss),
+            RankingObjective(features, [lists], get_loss(self.loss)),
             tuning.of(np.ones(1, np.bool_), features.n_features),
             start=coef[:, None] if goes_on else None,
         )

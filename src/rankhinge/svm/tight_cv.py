@@ -126,7 +126,7 @@ def grid_of(values: Any, name: str, low: float, high: float) -> NDArray[np.float
 
 def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray[np.float64]) -> TightGrid:
     """The grid for problems with so many negatives; what is given as an array is taken as it is."""
-    low, high, count = _INIT_CS.get(init, (0.0, 0.0, 1)) if isinstance(init, str) else (0.0, 0.0, 1)
+    low, high, count = _INIT_CS[init] if isinstance(init, str) else (0.0, 0.0, 1)
     starts = grid_of(count if init_Cs is None or not isinstance(init, str) else init_Cs, "init_Cs", low, high)
     widths = grid_of(scales, "scales", *_TIGHTNESS)
     widths = negatives[:, None] * widths if isinstance(scales, Integral) else np.tile(widths, (negatives.size, 1))
