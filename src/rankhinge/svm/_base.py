@@ -226,6 +226,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         )
         return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1), interrupted
 
+    def _earlier_coef(self, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """Coefficients of the previous fit, if a warm start is wanted and they have this shape."""
+        coef: NDArray[np.float64] = self._earlier.get("coef_", np.empty(0))
+        return coef if getattr(self, "warm_start", False) and coef.shape == shape else None
+
     def _note(self, X: Any, y: Any, **metadata: Any) -> tuple[Any, Any]:
         """Remember what a fit was given, as scikit-learn's callbacks want to know it."""
         given = {name: value for name, value in metadata.items() if value is not None}

@@ -265,14 +265,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
         objective = RankingObjective(features, problems, get_loss(self.loss))
         self._finish_with = (features, targets, usable)
-        result = self._solve(objective, tuning, start=self._warm_start((usable.size, features.n_features), usable))
+        earlier = self._earlier_coef((usable.size, features.n_features))
+        result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)
         self._store(result)
         self._warn_of_flaws(result)
-
-    def _warm_start(self, shape: tuple[int, int], usable: NDArray[np.bool_]) -> NDArray[np.float64] | None:
-        """Coefficients of the previous fit, if they are wanted and fit."""
-        coef: NDArray[np.float64] = self._earlier.get("coef_", np.empty(0))
-        return coef[usable].T if getattr(self, "warm_start", False) and coef.shape == shape else None
 
     def _fitted(self, result: SolverResult) -> dict[str, Any]:
         """Coefficients, thresholds and certificates, also after an interrupt."""

@@ -275,12 +275,11 @@ class SVMRanker(LinearRankingMachine):
 
     def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
         self._finish_with, features = lists, feature_map(X)
-        coef = self._earlier.get("coef_", np.empty(0))
-        goes_on = getattr(self, "warm_start", False) and coef.shape == (features.n_features,)
+        earlier = self._earlier_coef((features.n_features,))
         result = self._solve(
             RankingObjective(features, [lists], get_loss(self.loss)),
             tuning.of(np.ones(1, np.bool_), features.n_features),
-            start=coef[:, None] if goes_on else None,
+            start=None if earlier is None else earlier[:, None],
         )
         self._store(result)
         self._warn_of_flaws(result)
