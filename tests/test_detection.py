@@ -147,3 +147,10 @@ def test_no_detections():
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_an_overlap_at_the_threshold_does_not_suppress():
+    """0.57 · 100 is rounded to less than 57."""
+    boxes = [[0, 0, 100, 1], [0, 0, 57, 1]]
+    assert iou(boxes, boxes)[0, 1] == 0.57
+    assert non_maxima_suppression(boxes, [2, 1], threshold=0.57).tolist() == [0, 1]

@@ -99,7 +99,8 @@ def _suppress(boxes, order, threshold, more, keep):
         good = True
         for r in range(n_kept):
             common, union = _overlap(boxes, i, boxes, kept[r], more)
-            if common > threshold * union:
+            # Divided as `iou` does it: a product might be rounded to the other side of the threshold.
+            if union > 0.0 and common / union > threshold:
                 good = False
                 break
         if good:

@@ -151,3 +151,53 @@ def test_the_procedure_does_not_end_at_zero_where_it_can_fall():
         assert model.coef_.any()
         assert model.objective_ < outer_objective(np.zeros(2), list(X), y, 10.0)
         assert np.all(np.diff(model.outer_history_["objective"]) <= 0)
+
+
+@pytest.mark.parametrize("k", [3, 6, 10, 20, 40, 60])
+@pytest.mark.parametrize("machine", [LatentRankSVC, LatentSVC])
+def test_each_label_is_valued_by_its_own_bags(monkeypatch, machine, k):
+    """Labels that a mask leaves as many bags, but others: what an interrupt has reached belongs to one of them."""
+    bags, Y = multilabel_bags(n=60)
+    # So many candidates that there are working sets.
+    bags = type(bags)([np.concatenate([bag] * 4) for bag in bags])
+    mask = np.ones(Y.shape, bool)
+    for label in range(Y.shape[1]):
+        mask[10 * label : 10 * label + 8, label] = False
+    chosen = np.where(np.arange(60) % 3 == 0, -1, [len(bag) - 1 for bag in bags])
+    options = {} if machine is LatentRankSVC else {"fit_intercept": False}
+    given = {"mask": mask, "chosen": chosen}
+    model = interrupted(monkeypatch, machine(C=10.0, **options), bags, Y, LatentObjective, "evaluate", k, **given)
+    for label in range(Y.shape[1]):
+        mine, relevant = bags[mask[:, label]], Y[mask[:, label], label]
+        loss = "ap" if machine is LatentRankSVC else "zero-one"
+        value = outer_objective(model.coef_[label], mine, relevant, 10.0, loss, chosen[mask[:, label]])
+        assert model.objective_[label] == pytest.approx(value, rel=1e-9) or not np.isfinite(model.objective_[label])
+
+
+def test_a_callback_sees_models_of_labels_with_a_mask():
+    monitors = pytest.importorskip("sklearn.callback")
+    if not hasattr(monitors, "ScoringMonitor"):
+        pytest.skip("this scikit-learn has no ScoringMonitor")
+    bags, Y = multilabel_bags(n=60)
+    bags = type(bags)([np.concatenate([bag] * 4) for bag in bags])
+    mask = np.random.default_rng(0).random(Y.shape) < 0.7
+    seen = []
+
+    def score(estimator, X, y, mask):
+        seen.append(estimator.score(X, y, mask=mask))
+        return {"mine": seen[-1]}
+
+    model = LatentRankSVC(C=10.0).set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(bags, Y, mask=mask)
+    assert seen[-1] == pytest.approx(model.score(bags, Y, mask=mask))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_more_iterations_and_rounds_than_allowed():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        y = np.arange(10) < 3
+        X = rng.normal(size=(10, 5, 2))
+        limits = {"max_iter": int(rng.integers(1, 5)), "max_outer": int(rng.integers(1, 3))}
+        model = LatentRankSVC(C=10.0 ** rng.uniform(-1, 3), tol=0.02, **limits).fit(list(X), y)
+        assert model.n_outer_ <= limits["max_outer"]
+        assert model.n_iter_ <= limits["max_iter"] * model.n_outer_

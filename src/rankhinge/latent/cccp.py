@@ -153,6 +153,9 @@ class ConcaveConvex:
         elif settled and (self._may_end() or self.n_outer[k] >= self.max_outer):
             # A problem that was not solved to its tolerance has not converged.
             self.status[k] = "converged" if point.gap <= tol else point.status.replace("converged", "max_iter")
+            if self.status[k] == "running" and self.n_outer[k] >= self.max_outer:
+                # A point away from 0, found at the end of the last round: nothing is proved of it.
+                self.status[k] = "max_outer"
         self._move(k, choice, changed)
 
     def _may_end(self) -> bool:

@@ -233,7 +233,8 @@ class InnerSolver:
                 at_last = not self.shrinks or turn + 1 == _MOST_SWEEPS or point.status == "stopped"
                 # The solver has done what it can, and the working set lacks nothing.
                 hopeless = n_new == 0 and (aim < tol or point.status != "converged")
-                if point.gap <= tol or at_last or hopeless:
+                spent = point.n_iter >= self.options.max_iter
+                if point.gap <= tol or at_last or hopeless or spent:
                     del going[k]
                 else:
                     going[k] = (going[k][0], point)
@@ -256,7 +257,7 @@ class InnerSolver:
                 result = solver.result(status="interrupted")
                 if place.size and np.isfinite(result.objective[place[0]]):
                     w, given = result.coef[:, place[0]], self.problems[k].given
-                    point = self.point(k, w, self.sweep(place, w[:, None], [given]), 0, given)
+                    point = self.point(k, w, self.sweep(np.array([k]), w[:, None], [given]), 0, given)
                     point.n_iter = int(result.n_iter[place[0]])
         return point
 
@@ -389,12 +390,14 @@ class InnerSolver:
             options["start"] = np.stack([np.zeros(d) if s is None else s.w for s in starts], axis=1)
             none = Planes(np.zeros(0), np.zeros((0, d)))
             options["planes"] = [none if s is None or s.planes is None else s.planes for s in starts]
+        # Turns on working sets share the iterations of their inner problem.
+        spent = max((self.best[int(k)].n_iter for k in ks if int(k) in self.best), default=0)
         return make_solver(
             self.options.solver,
             objective,
             self.C[ks],
             tol=tol,
-            max_iter=self.options.max_iter,
+            max_iter=self.options.max_iter - spent,
             random_state=self.options.random_state,
             **options,
         )
