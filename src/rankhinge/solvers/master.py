@@ -32,6 +32,11 @@ _QP_TOLERANCE = 1e-12
 _QP_STEPS = 20_000
 
 
+def _with_room(size: int) -> int:
+    """Room for so many cuts and for some more: in vain it is memory, too little of it is one copy after the other."""
+    return size + max(size // 4, 8)
+
+
 class _Cuts(NamedTuple):
     """The cuts, in one value: an interrupt finds the old ones or the new ones, never a mixture.
 
@@ -133,7 +138,7 @@ class Master:
             return
         cuts = self._cuts
         if size > cuts.offsets.size:
-            cuts = cuts.only(np.arange(old), size + size // 4 + 1)
+            cuts = cuts.only(np.arange(old), _with_room(size))
         new = slice(old, size)
         cuts.vectors[new] = vectors
         with np.errstate(over="ignore", invalid="ignore"):
@@ -180,7 +185,7 @@ class Master:
         keep[0] = True
         if not keep.all():
             places = np.flatnonzero(keep)
-            self._cuts = self._cuts.only(places, places.size + places.size // 4 + 1)
+            self._cuts = self._cuts.only(places, _with_room(places.size))
 
     def planes(self, carrying: bool = False) -> Planes:
         """The planes of J, for another fit: all of them, or those that carry the bound."""
