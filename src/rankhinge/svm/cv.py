@@ -72,8 +72,8 @@ class RankSVCCV(Search, RankSVC):
         Tight bound: the start, as for `RankSVC`; ``"auto"`` tries both kinds and goes on with the one that ranks the
         test parts better, on average over the labels.
     init_Cs : int, array or None, default None
-        Tight bound: the grid of C of the start, or how many; None: 8, between 1e-4 and 10 for the logistic
-        regression, between 0.1 and 100,000 for the convex bound.
+        Tight bound: the grid of C of the start, or how many; None: 8 between 1e-4 and 10 for the logistic
+        regression, 6 between 0.1 and 1000 for the convex bound.
     scoring : str, callable or None, default None
         What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
         function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
