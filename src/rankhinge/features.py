@@ -136,6 +136,14 @@ def _each_row(indptr, indices, data, first, last, factors, result):
 @kernel
 def _sum_of_rows(indptr, indices, data, first, last, factors, result):
     """``result[column] += Σ_r data · factors[r]`` over the stored rows ``first … last - 1``."""
+    if factors.shape[0] == 1:
+        # Many samples are ranked where they belong: their coefficient is 0.
+        for r in range(first, last):
+            factor = factors[0, r]
+            if factor != 0.0:
+                for k in range(indptr[r], indptr[r + 1]):
+                    result[indices[k], 0] += np.float64(data[k]) * factor
+        return
     for r in range(first, last):
         for k in range(indptr[r], indptr[r + 1]):
             value, column = np.float64(data[k]), indices[k]

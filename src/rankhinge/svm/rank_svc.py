@@ -61,12 +61,12 @@ def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
         return _encode_labels(y, None)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y is of type {kind!r}: RankSVC takes binary, multiclass and multilabel targets")
-    classes, codes = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
     if classes.size < 2:
         raise ValueError(f"y has one class only, {classes[:1].tolist()[0]!r}: a ranking needs positives and negatives")
     if classes.size == 2:
-        return Targets(classes, "binary", codes[None, :] == 1, None)
-    return Targets(classes, "multiclass", codes[None, :] == np.arange(classes.size)[:, None], None)
+        return Targets(classes, "binary", y[None, :] == classes[1], None)
+    return Targets(classes, "multiclass", y[None, :] == classes[:, None], None)
 
 
 def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:

@@ -39,7 +39,8 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     spread = float(np.median(np.abs(away, out=away), overwrite_input=True))
     least = _ROUNDING * spread + _ROUNDING_OF_OFFSET * abs(middle)
     del away
-    order = np.argsort(-scores, kind="stable")
+    # In any order among equals, between which no threshold can lie.
+    order = np.argsort(-scores)
     ranked, quality = scores[order], np.cumsum(relevant[order], dtype=np.float64)
     # Arrays of all samples are what a fit has at its peak: in place, and none longer than needed.
     del order
