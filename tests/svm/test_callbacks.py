@@ -16,6 +16,14 @@ pytest.importorskip("sklearn.callback")
 pytestmark = pytest.mark.sklearn_compat
 
 
+@pytest.fixture
+def scoring_monitor():
+    monitors = pytest.importorskip("sklearn.callback")
+    if not hasattr(monitors, "ScoringMonitor"):
+        pytest.skip("this scikit-learn has no ScoringMonitor")
+    return monitors.ScoringMonitor
+
+
 class Recorder:
     """Writes down what it is told; wants to stop after some iterations."""
 
@@ -70,11 +78,8 @@ def test_teardown_after_an_interrupt(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"bound": "tight"}], ids=["convex", "tight"])
-def test_scores_of_the_model_so_far(options):
+def test_scores_of_the_model_so_far(scoring_monitor, options):
     """`ScoringMonitor` gets models that can be asked."""
-    monitors = pytest.importorskip("sklearn.callback")
-    if not hasattr(monitors, "ScoringMonitor"):
-        pytest.skip("this scikit-learn has no ScoringMonitor")
     X, y = binary(n=200)
     seen = []
 
@@ -82,25 +87,19 @@ def test_scores_of_the_model_so_far(options):
         seen.append(estimator.score(X, y))
         return {"mine": seen[-1]}
 
-    model = RankSVC(C=100.0, **options).set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(X, y)
+    model = RankSVC(C=100.0, **options).set_callbacks(scoring_monitor(scoring=score)).fit(X, y)
     assert len(seen) >= model.n_iter_
     assert seen[-1] == pytest.approx(model.score(X, y))
 
 
-def test_callbacks_are_told_the_queries():
-    monitors = pytest.importorskip("sklearn.callback")
-    if not hasattr(monitors, "ScoringMonitor"):
-        pytest.skip("this scikit-learn has no ScoringMonitor")
+def test_callbacks_are_told_the_queries(scoring_monitor):
     X, y, qid = graded()
     scoring = {"ndcg": metrics.make_query_scorer("ndcg"), "mine": SVMRanker.score}
-    model = SVMRanker().set_callbacks(monitors.ScoringMonitor(scoring=scoring)).fit(X, y, qid=qid)
+    model = SVMRanker().set_callbacks(scoring_monitor(scoring=scoring)).fit(X, y, qid=qid)
     assert model.status_ == "converged"
 
 
-def test_callbacks_are_told_the_mask():
-    monitors = pytest.importorskip("sklearn.callback")
-    if not hasattr(monitors, "ScoringMonitor"):
-        pytest.skip("this scikit-learn has no ScoringMonitor")
+def test_callbacks_are_told_the_mask(scoring_monitor):
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     seen = []
@@ -109,5 +108,5 @@ def test_callbacks_are_told_the_mask():
         seen.append(estimator.score(X, y, mask=mask))
         return {"mine": seen[-1]}
 
-    model = RankSVC().set_callbacks(monitors.ScoringMonitor(scoring=score)).fit(X, Y, mask=mask)
+    model = RankSVC().set_callbacks(scoring_monitor(scoring=score)).fit(X, Y, mask=mask)
     assert seen[-1] == pytest.approx(model.score(X, Y, mask=mask))
