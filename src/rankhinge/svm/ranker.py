@@ -107,30 +107,29 @@ def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) ->
         if qid is None:
             raise ValueError("query_weight is a mapping by query, but there is no qid")
         queries, codes = encode_queries(qid, n_samples, counted="y")
-        keys = [_key_of(query, query_weight) for query in queries]
-        if len(query_weight) and all(key is None for key in keys):
+        weights = [_weight_of(query, query_weight) for query in queries]
+        if len(query_weight) and all(weight is None for weight in weights):
             strange, known = next(iter(query_weight)), queries.tolist()[0]
             raise ValueError(f"query_weight knows none of the queries, but {strange!r}; a query is {known!r}")
-        rows = np.array([1.0 if key is None else _weight(*key, query_weight) for key in keys])[codes]
+        rows = np.array([1.0 if weight is None else weight for weight in weights])[codes]
     return rows
 
 
-def _key_of(query: Any, mapping: Mapping[Any, Any]) -> tuple[Any] | None:
-    """What a mapping calls a query, in a tuple; None if it does not know it.
+def _weight_of(query: Any, mapping: Mapping[Any, Any]) -> float | None:
+    """The weight that a mapping gives to a query; None if it does not know it.
 
     A query from an array of dates may be known as what it is there, or as the date that Python makes of it.
     """
     names = [query]
     if isinstance(query, np.datetime64):
         names += [query.item(), query.astype("datetime64[us]").item()]
-    return next(((name,) for name in names if name in mapping), None)
-
-
-def _weight(query: Any, mapping: Mapping[Any, Any]) -> float:
-    try:
-        return float(mapping[query])
-    except (TypeError, ValueError):
-        raise ValueError(f"query_weight of query {query} is {mapping[query]!r}: it must be a number") from None
+    for name in names:
+        if name in mapping:
+            try:
+                return float(mapping[name])
+            except (TypeError, ValueError):
+                raise ValueError(f"query_weight of query {name} is {mapping[name]!r}: it must be a number") from None
+    return None
 
 
 def _weights_of_lists(
