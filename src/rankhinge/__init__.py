@@ -30,6 +30,8 @@ _HOME = {
     "rank_svm_path": "svm",
 }
 _ROOMS = ("detection", "inference", "latent", "losses", "metrics", "svm")
+# Not among the public names, all of which can be imported without an extra.
+_EXTRA_ROOMS = ("torch",)
 
 __all__ = [*_HOME, *_ROOMS]
 
@@ -65,7 +67,7 @@ else:
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(importlib.import_module(f"rankhinge.{_HOME[name]}"), name)
-        if name in _ROOMS:
+        if name in _ROOMS or name in _EXTRA_ROOMS:
             return importlib.import_module(f"rankhinge.{name}")
         raise AttributeError(f"module 'rankhinge' has no attribute {name!r}")
 

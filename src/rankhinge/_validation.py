@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "QueryIds",
+    "as_numbers",
     "check_mask",
     "check_offsets",
     "check_relevant",
@@ -31,6 +32,23 @@ def refuse_masked(values: Any, name: str) -> None:
     if isinstance(values, np.ma.MaskedArray):
         for place in np.argwhere(np.ma.getmaskarray(values))[:1]:
             raise ValueError(f"{name}[{', '.join(map(str, place))}] is masked")
+
+
+def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """An array of float64, if that is what the values are: else the first that is no number is named."""
+    refuse_masked(values, name)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    entries = np.asarray(values, dtype=object)
+    for place in np.ndindex(entries.shape if entries.ndim else (0,)):
+        try:
+            float(entries[place])
+        except (TypeError, ValueError):
+            where = ", ".join(map(str, place))
+            raise ValueError(f"{name}[{where}] is {entries[place]!r}: it must be a number") from None
+    raise ValueError(f"{name} must be made of numbers, got {values!r}")
 
 
 def check_scores(scores: ArrayLike) -> NDArray[Any]:
@@ -110,13 +128,13 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
     refuse_masked(qid, "qid")
     if isinstance(qid, set | frozenset) or not hasattr(qid, "__iter__"):
         raise ValueError(f"qid must be a sequence with an entry for each row, got {qid!r}")
+    if len(shape := getattr(qid, "shape", (0,))) != 1:
+        raise ValueError(f"qid must be one-dimensional, its shape is {shape}")
     if callable(n_missing := getattr(qid, "null_count", None)) and n_missing():
         # A series of polars: in an array of objects its nulls would be None, which is a query like any other.
         raise ValueError(f"qid has {n_missing()} nulls")
     # An array made of a list would merge 1 and "1", and split tuples into columns.
     rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
-    if isinstance(rows, np.ndarray) and rows.ndim != 1:
-        raise ValueError(f"qid must be one-dimensional, its shape is {rows.shape}")
     is_typed = isinstance(rows, np.ndarray) and rows.dtype != object
     queries, codes = _encode_array(rows) if is_typed else _encode_objects(rows)
     if len(codes) != n_samples:
@@ -135,7 +153,7 @@ def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """A mask as an array, if it is one of bool and of this shape."""
     refuse_masked(mask, "mask")
-    known = np.asarray(mask)
+    known = np.asarray(mask.toarray() if hasattr(mask, "toarray") else mask)
     if known.dtype == object and all(isinstance(flag, bool | np.bool_) for flag in known.flat):
         # Flags of pandas that may be missing, and are not.
         known = known.astype(np.bool_)

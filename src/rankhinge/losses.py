@@ -137,6 +137,10 @@ class DCG(RankingLoss):
 
     def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
         self._discount = discount
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is tabulated yet."""
         self._table = _NO_TABLE
         self._convex_up_to = 1
 
@@ -250,12 +254,18 @@ class SoftNDCG(DCG):
             raise ValueError(f"k is {k!r}: it must be an integer of at least 1")
         self._k: int = int(k)
         self.name = f"ndcg@{self._k}"
-        super().__init__(self._soft_discount)
+        self._begin()
 
     @property
     def k(self) -> int:
         """Ranks beyond it do not count."""
         return self._k
+
+    # Not kept as an attribute: a loss that refers to itself could not be written by skops.
+    @property
+    def discount(self) -> Callable[[NDArray[Any]], ArrayLike]:
+        """D."""
+        return self._soft_discount
 
     def _soft_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.maximum(_log_discount(ranks) - 1.0 / math.log2(self._k + 2), 0.0)
@@ -280,12 +290,17 @@ class RBP(DCG):
         if not 0.0 < persistence < 1.0:
             raise ValueError(f"persistence is {persistence}: it must lie strictly between 0 and 1")
         self._persistence = float(persistence)
-        super().__init__(self._geometric_discount)
+        self._begin()
 
     @property
     def persistence(self) -> float:
         """ρ."""
         return self._persistence
+
+    @property
+    def discount(self) -> Callable[[NDArray[Any]], ArrayLike]:
+        """D."""
+        return self._geometric_discount
 
     def _geometric_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.power(self._persistence, ranks - 1.0)

@@ -294,6 +294,18 @@ def test_callback_sees_every_step_and_may_stop():
     assert result.status[0] == "running"
 
 
+def test_what_is_displayed_of_several_problems():
+    X, _ = random_problem(1)
+    labels = np.stack([np.arange(len(X)) % step == 0 for step in (2, 3, 5)], axis=1)
+    solver = make_solver("cutting-plane", ListsObjective(X, labels), np.array([1.0, 50.0, 200.0]), problems=[0, 2])
+    for _ in range(3):
+        solver.step()
+    shown = solver.report()
+    assert shown["primal"] == solver.primal[0] + solver.primal[2]
+    assert shown["dual"] == solver.dual[0] + solver.dual[2]
+    assert shown["gap"] == max(solver.gaps()[[0, 2]])
+
+
 def test_unknown_solver():
     X, labels = random_problem(1)
     with pytest.raises(ValueError, match="'newton'"):

@@ -203,8 +203,46 @@ def test_strings_are_classes_but_not_relevance():
     assert model.classes_.tolist() == ["ham", "spam"]
     assert set(model.predict(X)) <= {"ham", "spam"}
     assert model.score(X, names) == RankSVC(C=10.0).fit(X, y).score(X, y)
-    with pytest.raises(ValueError, match="could not convert string to float"):
-        SVMRanker().fit(X, names)
+    for labels in (names, names.tolist(), names.astype(object)):
+        with pytest.raises(ValueError, match=r"y\[0\] is .*'(ham|spam)'\)?: it must be a number"):
+            SVMRanker().fit(X, labels)
+        with pytest.raises(ValueError, match=r"y\[0\] is .*'(ham|spam)'\)?: it must be a number"):
+            SVMRanker().fit(X, y).score(X, labels)
+    np.testing.assert_array_equal(SVMRanker().fit(X, y.astype(str)).coef_, SVMRanker().fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gains": {0: 0, 1: 1, 2: 3}}, "gains must be made of numbers, got {0: 0"),
+        ({"gains": [0, "one", 3]}, r"gains\[1\] is 'one': it must be a number"),
+        ({"loss": "ap", "level_weights": ["a", "b"]}, r"level_weights\[0\] is 'a': it must be a number"),
+        ({"bound": "tight", "init": [1.0, 2.0, "x"]}, r"init\[2\] is 'x': it must be a number"),
+    ],
+)
+def test_words_for_numbers(options, message):
+    with pytest.raises(ValueError, match=message):
+        SVMRanker(**options).fit(XG, YG, qid=QID)
+
+
+def test_words_for_weights():
+    with pytest.raises(ValueError, match=r"query_weight\[0\] is 'a': it must be a number"):
+        SVMRanker().fit(XG, YG, qid=QID, query_weight=["a"] * 48)
+    with pytest.raises(ValueError, match=r"the third argument of fit is the mask: a ranking has no sample weights"):
+        RankSVC().fit(X, y, np.ones(60))
+
+
+def test_a_frame_of_queries():
+    pl = pytest.importorskip("polars")
+    for frame in (pd.DataFrame({"q": QID}), pl.DataFrame({"q": QID})):
+        with pytest.raises(ValueError, match=r"qid must be one-dimensional, its shape is \(48, 1\)"):
+            SVMRanker().fit(XG, YG, qid=frame)
+
+
+def test_a_sparse_mask():
+    mask = np.random.default_rng(0).random(YL.shape) < 0.8
+    sparse_fit = RankSVC().fit(XL, sparse.csr_array(YL), mask=sparse.csr_array(mask))
+    np.testing.assert_array_equal(sparse_fit.coef_, RankSVC().fit(XL, YL, mask=mask).coef_)
 
 
 def test_targets_that_are_no_classes():
@@ -341,9 +379,9 @@ def test_grids_are_checked_before_the_search():
             call(X, y)
     with pytest.raises(ValueError, match=r"scales is 1e.61: .* overflow"):
         RankSVCCV(bound="tight", scales=[1e61]).fit(X, y)
-    with pytest.raises(ValueError, match="Cs must be made of numbers, got"):
+    with pytest.raises(ValueError, match=r"Cs\[0\] is 'a': it must be a number"):
         RankSVCCV(Cs=["a"]).fit(X, y)
-    with pytest.raises(ValueError, match="C must be made of numbers, got"):
+    with pytest.raises(ValueError, match=r"C\[0\] is 'a': it must be a number"):
         RankSVC(C=["a"]).fit(X, y)
 
 

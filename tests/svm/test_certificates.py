@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from rankhinge import RankSVC, SVMRanker, metrics, structured_hinge
+from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, metrics, structured_hinge
 from rankhinge.features import feature_map
 from tests.svm.helpers import LOSSES, binary, graded, hinge_of_grades, multiclass, multilabel
 
@@ -201,3 +203,42 @@ def test_columns_of_different_size_do_not_blur_the_objective(solver, seed):
     check_certificate(model)
     w = model.coef_[0]
     assert model.objective_ == pytest.approx(0.5 * w @ w + 3e5 * structured_hinge(X @ w, y), rel=1e-9)
+
+
+def messages_of(model, X, y):
+    """What a fit warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert {warning.category for warning in caught} <= {ConvergenceWarning}
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("model", "stage"),
+    [
+        (ApproximateRankSVC(C=1e4, max_iter=2), "the binary SVM, which tells what is easy, ended"),
+        (RankSVC(bound="tight", init="convex", init_C=1e4, max_iter=2), "the start ended"),
+        (RankSVCCV(Cs=[1e3, 1e4], cv=2, max_iter=2, random_state=0), "of the 4 fits of the search 4 ended"),
+        (
+            RankSVCCV(Cs=1, bound="tight", init="convex", cv=2, max_iter=2, random_state=0),
+            "of the 12 fits of the search for a start",
+        ),
+    ],
+)
+def test_an_earlier_stage_that_does_not_converge_is_told(model, stage):
+    X, y = binary(n=300, d=6)
+    told = messages_of(model, X, y)
+    assert any(message.startswith(stage) and "a relative gap above tol, up to" in message for message in told)
+    assert messages_of(model.set_params(max_iter=1000), X, y) == []
+
+
+def test_more_iterations_are_advised_only_where_they_help():
+    X, y = binary()
+    (told,) = messages_of(RankSVC(C=100.0, max_iter=1), X, y)
+    assert "Increase max_iter or tol" in told
+    # Beside such an offset little is left of the differences.
+    model = RankSVC(C=100.0, tol=1e-17)
+    (told,) = messages_of(model, X + 1e4, y)
+    assert model.status_ == "stalled"
+    assert "Increase tol, or scale the features" in told

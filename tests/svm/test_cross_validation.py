@@ -41,7 +41,7 @@ def test_ranker_scores_are_those_of_separate_fits():
     model = SVMRankerCV(Cs=CS, cv=3, tol=1e-9, random_state=5).fit(X, y, qid=qid)
     # Queries are numbered by their first appearance.
     codes = np.array([list(dict.fromkeys(qid.tolist())).index(q) for q in qid.tolist()])
-    fold_of_query = model._unit_folds(codes)
+    fold_of_query = model._unit_folds(codes, 3)
     for place, C in enumerate(CS):
         for fold in range(3):
             test = fold_of_query[codes] == fold

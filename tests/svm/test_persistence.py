@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
-from rankhinge.losses import RBP
+from rankhinge.losses import NDCG, RBP, SoftNDCG
 from tests.svm.helpers import binary, multiclass
 
 pytestmark = pytest.mark.sklearn_compat
@@ -50,14 +50,24 @@ def test_training_data_do_not_travel_along(estimator):
     assert len(pickle.dumps(clone(estimator).fit(X, y))) < 8 * y.size
 
 
-@pytest.mark.parametrize("estimator", [RankSVC(C=10.0), SVMRanker(loss="ap"), RankSVCCV(Cs=[1.0], cv=2)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RankSVC(C=10.0),
+        SVMRanker(loss="ap"),
+        RankSVCCV(Cs=[1.0], cv=2),
+        RankSVC(loss=NDCG()),
+        RankSVC(loss=RBP(0.7)),
+        RankSVC(loss=SoftNDCG(30), C=1000.0),
+    ],
+)
 def test_skops(estimator):
     skops = pytest.importorskip("skops.io")
     X, y = binary()
     fitted = clone(estimator).fit(X, y)
     data = skops.dumps(fitted)
     unknown = skops.get_untrusted_types(data=data)
-    # Nothing but the estimator itself has to be trusted.
+    # Nothing but the estimator itself and, if it has one, its loss object has to be trusted.
     assert all(name.startswith("rankhinge.") for name in unknown)
     loaded = skops.loads(data, trusted=unknown)
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))

@@ -49,7 +49,11 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     function, implied = metric_named(metric) if isinstance(metric, str) else (metric, {})
     options = implied | options
     # Inside a grid search a misspelt option would only show up as a score of nan.
-    inspect.signature(function).bind([], [], qid=[], **options)
+    try:
+        inspect.signature(function).bind([], [], qid=[], **options)
+    except TypeError as error:
+        depth = "; a depth is given as k=10 or in the name, as in 'ndcg@10'" if "'k'" in str(error) else ""
+        raise TypeError(f"metric {metric!r} with the options {options}: {error}{depth}") from None
     scorer = QueryScorer(function, options)
     if isinstance(metric, str):
         # So would a wrong value of one.

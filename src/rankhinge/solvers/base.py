@@ -170,13 +170,13 @@ class Solver:
         return self.result()
 
     def report(self) -> dict[str, float]:
-        """Iteration, primal, dual and gap of the problem with the largest gap, as far as known, for a display."""
-        worst = int(np.argmax(self.gaps()))
+        """Iteration, primal and dual, summed over the problems, and the largest gap, as far as known, for a display."""
+        asked = np.array([status != LEFT_OUT for status in self.status])
         values = {
             "iteration": float(self.n_iter.max()),
-            "primal": self.best[worst][0],
-            "dual": float(self.dual[worst]),
-            "gap": float(self.gaps()[worst]),
+            "primal": float(self.primal[asked].sum()),
+            "dual": float(self.dual[asked].sum()),
+            "gap": float(self.gaps()[asked].max()),
         }
         return {name: value for name, value in values.items() if np.isfinite(value)}
 

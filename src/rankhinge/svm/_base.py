@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankhinge._progress import Progress
-from rankhinge._validation import refuse_masked
+from rankhinge._validation import as_numbers, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
@@ -50,10 +51,7 @@ _LARGEST = 1e60
 
 def positive(values: Any, name: str) -> NDArray[np.float64]:
     """Numbers that may be a C or a scale."""
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be made of numbers, got {values!r}") from None
+    numbers = as_numbers(values, name)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:
         raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
@@ -198,9 +196,17 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
         interrupted = None
         try:
-            found = find_start(
-                tuning.init, objective, init_C, tol=self.tol, max_iter=self.max_iter, random_state=self.random_state
-            )
+            with Progress(self.verbose, ("start",)) as progress:
+                steps = count(1)
+                found = find_start(
+                    tuning.init,
+                    objective,
+                    init_C,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    random_state=self.random_state,
+                    watch=lambda: progress.update(start=float(next(steps))),
+                )
         except InterruptedStart as error:
             found, interrupted = error.start, KeyboardInterrupt()
             if not found.coef.any():
@@ -310,8 +316,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             meaning = "the objective may be that much above its minimum"
             if self.bound == "tight":
                 meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
+            # More iterations do not help where rounding is what forbids a smaller gap.
+            limit = "" if np.all(result.status[result.gap > self.tol] == "stalled") else "max_iter or "
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "
-                f"{worst:.3g} > tol = {self.tol:g}: {meaning}. Increase max_iter or tol, or scale the features",
+                f"{worst:.3g} > tol = {self.tol:g}: {meaning}. Increase {limit}tol, or scale the features",
                 ConvergenceWarning,
             )

@@ -10,7 +10,12 @@ from functools import wraps
 from inspect import get_annotations
 from typing import Any, TypeVar
 
-__all__ = ["all_or_nothing", "fitted_names", "interrupts", "warn_user"]
+from sklearn.exceptions import ConvergenceWarning
+
+from rankhinge.solvers import SolverResult
+from rankhinge.solvers.base import LEFT_OUT
+
+__all__ = ["Unfinished", "all_or_nothing", "fitted_names", "interrupts", "warn_user"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -77,3 +82,26 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+class Unfinished:
+    """What the fits of an earlier stage have left open: how many there were, and the gaps that are above tol."""
+
+    def __init__(self) -> None:
+        self.n_fits, self.gaps = 0, list[float]()
+
+    def note(self, result: SolverResult, tol: float) -> None:
+        """Count the problems of a result that were to be solved."""
+        gaps = result.gap[result.status != LEFT_OUT]
+        self.n_fits += gaps.size
+        self.gaps += gaps[gaps > tol].tolist()
+
+    def warn(self, stage: str) -> None:
+        """Warn if there is something."""
+        if self.gaps:
+            which = stage if self.n_fits == 1 else f"of the {self.n_fits} fits of {stage} {len(self.gaps)}"
+            warn_user(
+                f"{which} ended with a relative gap above tol, up to {max(self.gaps):.3g}: what follows may change "
+                "with a larger max_iter, or with features that are scaled",
+                ConvergenceWarning,
+            )

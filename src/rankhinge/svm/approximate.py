@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
+from rankhinge._progress import Progress
 from rankhinge.features import FeatureMap, feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective, Scores, one_list
 from rankhinge.solvers import Violation, make_solver
 from rankhinge.svm._base import Tuning
-from rankhinge.svm._fitting import interrupts
+from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.rank_svc import RankSVC, Targets
 
 __all__ = ["ApproximateRankSVC"]
@@ -164,13 +165,16 @@ class ApproximateRankSVC(RankSVC):
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
         solver = make_solver("bundle", objective, C, **options)
         try:
-            with interrupts():
-                result = solver.run()
+            with interrupts(), Progress(self.verbose) as progress:
+                result = solver.run(lambda running: progress.update(**running.report()))
         except KeyboardInterrupt:
             # The binary SVM as far as it has come: a model all the same.
             self._chosen = {"C_": C}
             self._keep(solver.result(status="interrupted"))
             raise
+        unfinished = Unfinished()
+        unfinished.note(result, self.tol)
+        unfinished.warn("the binary SVM, which tells what is easy,")
         return result.coef, int(np.ceil(result.n_passes))
 
     def _easy(

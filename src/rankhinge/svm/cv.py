@@ -215,8 +215,8 @@ class SVMRankerCV(Search, SVMRanker):
     loss : str or RankingLoss, default "ndcg"
     Cs : int, array or None, default None
         The grid, or how many values; as for `RankSVCCV`.
-    cv : int, default 5
-        Folds; each query is in one test part. Queries are shuffled with `random_state`.
+    cv : int or None, default None
+        Folds; each query is in one test part. Queries are shuffled with `random_state`. None: 5.
     bound, scales, init, init_Cs
         As for `RankSVCCV`, but for `init`, which is ``"auto"`` by default.
     scoring : str, callable or None, default None
@@ -240,7 +240,7 @@ class SVMRankerCV(Search, SVMRanker):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in TUNED},
         **GRIDS,
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
     }
 
     def __init__(
@@ -248,7 +248,7 @@ class SVMRankerCV(Search, SVMRanker):
         loss: str | RankingLoss = "ndcg",
         Cs: int | ArrayLike | None = None,
         *,
-        cv: int = 5,
+        cv: int | None = None,
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
         bound: str = "convex",
@@ -292,25 +292,26 @@ class SVMRankerCV(Search, SVMRanker):
         -------
         self
         """
-        X, y = self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
+        X, y = self._validated_relevance(X, y, qid)
         self._check_bound()
         queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
         names = None if queries is None else queries[units]
         weights = weights_of_rows(query_weight, names, y.size)
         lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
-        part_of = self._unit_folds(units)[units]
+        n_folds = 5 if self.cv is None else self.cv
+        part_of = self._unit_folds(units, n_folds)[units]
         levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
-        parts = [self._part(y, queries, units, weights, levels, place, part_of == place) for place in range(self.cv)]
-        tuning = self._search(X, [part for part in parts if part is not None], self.cv, [lists])
+        parts = [self._part(y, queries, units, weights, levels, place, part_of == place) for place in range(n_folds)]
+        tuning = self._search(X, [part for part in parts if part is not None], n_folds, [lists])
         return self._fit_lists(X, lists, tuning)
 
-    def _unit_folds(self, units: NDArray[Any]) -> NDArray[np.int64]:
+    def _unit_folds(self, units: NDArray[Any], n_folds: int) -> NDArray[np.int64]:
         """The fold of each query."""
         n_units = int(units.max()) + 1
-        if n_units < self.cv:
-            raise ValueError(f"cv={self.cv} folds need at least as many queries, got {n_units}")
-        folds = np.arange(n_units) % self.cv
+        if n_units < n_folds:
+            raise ValueError(f"cv={n_folds} folds need at least as many queries, got {n_units}")
+        folds = np.arange(n_units) % n_folds
         check_random_state(self.random_state).shuffle(folds)
         return folds
 

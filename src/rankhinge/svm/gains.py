@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge._validation import as_numbers
+
 __all__ = ["check_relevance", "gains_of"]
 
 
@@ -21,7 +23,7 @@ def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.
         if gains not in ("exponential", "linear"):
             raise ValueError(f"gains must be 'exponential', 'linear' or an array, got {gains!r}")
         return np.exp2(labels) - 1.0 if gains == "exponential" else labels
-    table = np.asarray(gains, dtype=np.float64)
+    table = as_numbers(gains, "gains")
     ascends = table.ndim == 1 and table.size > 1 and table[0] == 0 and np.all(np.diff(table) > 0)
     if not (ascends and np.isfinite(table[-1])):
         raise ValueError(f"gains must ascend from 0, one for each label, got {gains!r}")

@@ -12,6 +12,7 @@ made of.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -173,6 +174,7 @@ def fit_logistic(
     problems: NDArray[np.int64] | None = None,
     tol: float = 1e-5,
     window: int = 5,
+    watch: Callable[[], object] | None = None,
 ) -> Start:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
@@ -185,6 +187,8 @@ def fit_logistic(
         Those to be fitted, ascending; the others stay at the start.
     tol, window
         A fit ends when so many iterations have lowered its objective by less than this part.
+    watch : callable, optional
+        Called after each iteration.
 
     Returns
     -------
@@ -213,6 +217,8 @@ def fit_logistic(
                 if descent.active.size == 0:
                     break
                 descent.step()
+                if watch is not None:
+                    watch()
     except KeyboardInterrupt as error:
         raise InterruptedStart(reached()) from error
     return reached()

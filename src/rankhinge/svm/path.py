@@ -17,7 +17,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._base import positive
-from rankhinge.svm._fitting import warn_user
+from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.following import Path
 from rankhinge.svm.rank_svc import as_targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, ranking_lists
@@ -70,11 +70,15 @@ def walk_path(
         going = yield result
 
 
-def convex_path(objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int) -> Path:
-    """The coefficients along `walk_path`."""
+def convex_path(
+    objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int, unfinished: Unfinished
+) -> Path:
+    """The coefficients along `walk_path`; what does not converge is noted."""
     results, going = walk_path(objective, Cs, tol=tol, max_iter=max_iter), None
     for _ in Cs:
-        going = yield results.send(going).coef
+        result = results.send(going)
+        unfinished.note(result, tol)
+        going = yield result.coef
 
 
 @validate_params(

@@ -71,7 +71,10 @@ def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
 
 def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
     if y.ndim != 2:
-        raise ValueError(f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}")
+        raise ValueError(
+            f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}; the third argument of fit is the "
+            "mask: a ranking has no sample weights"
+        )
     mask = None if mask is None else check_mask(mask, y.shape)
     values = np.unique(y if mask is None else y[mask])
     if not np.isin(values, (-1, 0, 1)).all() or {-1, 0} <= set(values.tolist()):
@@ -118,14 +121,15 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     max_iter : int, default 1000
     threshold : {"f1", "error"} or float, default "f1"
         How `intercept_` is set after training, so that `predict` is usable: the threshold with the best F1 on
-        the training data, the one with the fewest errors, or a given score. The ranking does not depend on it. For
-        more than two classes see Notes.
+        the training data, the one with the fewest errors, or a given score. The ranking does not depend on it. With
+        more than two classes it is not used: the scores are calibrated instead, see Notes.
     warm_start : bool, default False
         Start from the coefficients of the previous fit.
     random_state : int, RandomState or None, default None
         For the stochastic solvers, and for the random parts of the bundle solver.
     verbose : int, default 0
-        1: a line with iteration, primal, dual, gap and time.
+        1: a line with iteration, primal, dual, gap and time; of several problems primal and dual are summed, and the
+        gap is the largest.
 
     Attributes
     ----------

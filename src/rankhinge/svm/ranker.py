@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import encode_queries, refuse_masked
+from rankhinge._validation import as_numbers, encode_queries
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import MOST_LEVELS, Lists, RankingObjective, graded_lists
@@ -87,7 +87,7 @@ def _weights_of_levels(
         if level_weights != "uniform":
             raise ValueError(f"level_weights must be 'uniform' or an array, got {level_weights!r}")
         return np.ones(n_levels)
-    weights = np.asarray(level_weights, dtype=np.float64)
+    weights = as_numbers(level_weights, "level_weights")
     if weights.shape != (n_levels,) or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
         raise ValueError(f"level_weights must be {n_levels} finite numbers ≥ 0, not all 0, got {level_weights!r}")
     # In any scale; by the largest, since the sum of large ones may overflow.
@@ -99,8 +99,7 @@ def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) ->
     if query_weight is None:
         return None
     if not isinstance(query_weight, Mapping):
-        refuse_masked(query_weight, "query_weight")
-        rows = np.asarray(query_weight, dtype=np.float64)
+        rows = as_numbers(query_weight, "query_weight")
         if rows.shape != (n_samples,):
             raise ValueError(f"query_weight has shape {rows.shape}, but there are {n_samples} rows")
     else:
@@ -169,7 +168,9 @@ class SVMRanker(LinearRankingMachine):
     gains : {"exponential", "linear"} or array, default "exponential"
         Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
     level_weights : {"uniform"} or array, optional
-        Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only.
+        Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only. Given for a
+        loss of that family, they take the place of those that make the decomposition exact: what is minimised then
+        no longer bounds the graded metric, which `score` still is.
     bound : {"convex", "tight"}, default "convex"
         As for `RankSVC`; the tight bound is taken of each list at each threshold.
     scale : float or "auto", default "auto"
@@ -267,10 +268,18 @@ class SVMRanker(LinearRankingMachine):
         -------
         self
         """
-        X, y = self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
+        X, y = self._validated_relevance(X, y, qid)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
         return self._fit_lists(X, lists, Tuning(self.C, self.scale, self.init_C, self.init))
+
+    def _validated_relevance(self, X: Any, y: Any, qid: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
+        """X, and y as numbers."""
+        labels = np.asarray(y)
+        if labels.ndim > 0 and labels.dtype.kind in "USO":
+            # scikit-learn would name neither y nor the entry that is no number.
+            y = as_numbers(y, "y")
+        return self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
 
     def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
         self._finish_with, features = lists, feature_map(X)
@@ -325,15 +334,15 @@ class SVMRanker(LinearRankingMachine):
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
         scores = self.predict(X)
-        refuse_masked(y, "y")
-        labels = column_or_1d(y, dtype=np.float64)
+        labels = column_or_1d(as_numbers(y, "y"))
         if labels.size != scores.size:
             raise ValueError(f"y has {labels.size} entries, but X has {scores.size} rows")
         check_relevance(labels)
         if qid is None and self.n_queries_ + self.n_unusable_queries_ > 1:
             warn_user(
                 "score got no qid, after a fit to several queries: all rows are ranked as one list. A search passes "
-                "qid on to score only with metadata routing, or with scoring=metrics.make_query_scorer(...)"
+                "qid on if metadata routing is enabled (sklearn.set_config(enable_metadata_routing=True)) and it is "
+                "given scoring=metrics.make_query_scorer(...)"
             )
         return lists_quality(get_loss(self.loss), labels, self.gains, scores, qid)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from numbers import Integral
 from typing import Any
@@ -16,12 +17,12 @@ from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm._fitting import warn_user
+from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.tight import given_start, n_negatives
-from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, score_starts, tight_grid
+from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
 
 __all__ = ["GRIDS", "TUNED", "Search"]
 
@@ -65,9 +66,13 @@ class Search(LinearRankingMachine):
             raise ValueError(_NO_TRAINING)
         groups = batches(feature_map(X), parts, get_loss(self.loss))
         search = self._search_tight if self.bound == "tight" else self._search_convex
-        with Progress(self.verbose, ("point",)) as progress:
+        with Progress(self.verbose, ("point", "of")) as progress:
             steps = count(1)
-            return search(groups, n_folds, problems, lambda: progress.update(point=float(next(steps))))
+
+            def watch(n_points: int) -> None:
+                progress.update(point=float(next(steps)), of=float(n_points))
+
+            return search(groups, n_folds, problems, watch)
 
     def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: list[Lists | None]) -> None:
         """Warn of the problems for which no fold has a score."""
@@ -79,16 +84,17 @@ class Search(LinearRankingMachine):
             )
 
     def _search_convex(
-        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[], None]
+        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[int], None]
     ) -> Tuning:
         """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
         K = len(problems)
         Cs = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
         scores, reached = np.full((K, Cs.size, n_folds), np.nan), np.full(K, Cs.size)
+        unfinished = Unfinished()
         for group in groups:
-            path = convex_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter)
+            path = convex_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter, unfinished=unfinished)
             # Large C take by far the most passes: they are left out once smaller ones have turned out to be better.
-            found = along(path, group.quality, Cs.size, watch, group.problems)
+            found = along(path, group.quality, Cs.size, partial(watch, len(groups) * Cs.size), group.problems)
             scores[group.problems, :, group.folds] = found.scores
             # Folds that do not fit into memory together are given up apart: only what all have seen can be compared.
             counts = np.isfinite(found.scores).all(axis=1)
@@ -96,6 +102,7 @@ class Search(LinearRankingMachine):
         judged = np.array([bool(_scored(mine).any()) for mine in scores])
         if not judged.any():
             raise ValueError(_NO_TEST)
+        unfinished.warn("the search")
         self._warn_of_unjudged(judged, problems)
         chosen = np.zeros(K, np.intp)
         for k in np.flatnonzero(judged):
@@ -115,7 +122,7 @@ class Search(LinearRankingMachine):
         return ("logistic", "convex")
 
     def _search_tight(
-        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[], None]
+        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[int], None]
     ) -> Tuning:
         """C, scale and C of the start of each problem."""
         K = len(problems)
@@ -124,14 +131,17 @@ class Search(LinearRankingMachine):
             tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives)
             for init in self._inits(K, groups[0].objective.n_features)
         ]
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "watch": watch}
+        unfinished = Unfinished()
+        watched = partial(watch, len(groups) * n_points(grids))
+        options = {"tol": self.tol, "max_iter": self.max_iter, "watch": watched, "unfinished": unfinished}
         try:
             starts = [score_starts(groups, n_folds, grid, **options) for grid in grids]
             # The first of those that rank equally well.
             chosen = max(starts, key=lambda found: found.best()[1])
-            choice = choose_tight(groups, n_folds, chosen, watch)
+            choice = choose_tight(groups, n_folds, chosen, watched)
         except NothingJudged:
             raise ValueError(_NO_TEST) from None
+        unfinished.warn("the search for a start")
         self._warn_of_unjudged(choice.judged, problems)
         grid = chosen.grid
         if isinstance(grid.init, str):
@@ -142,6 +152,6 @@ class Search(LinearRankingMachine):
             (choice.Cs, grid.scales, choice.scores, choice.init_scores, tuning.init_C),
             strict=True,
         ):
-            setattr(self, name, values if K > 1 else values[0])
+            setattr(self, name, values if K > 1 else values[0] if values.ndim > 1 else float(values[0]))
         self.init_Cs_ = grid.init_Cs
         return tuning

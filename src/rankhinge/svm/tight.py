@@ -13,14 +13,16 @@ multiples are worth trying.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge._validation import as_numbers
 from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
-from rankhinge.svm._fitting import interrupts
+from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 
 __all__ = [
@@ -44,7 +46,14 @@ INIT_C = {"logistic": 1.0, "convex": 100.0}
 
 
 def find_start(
-    init: Any, objective: RankingObjective, C: NDArray[np.float64], *, tol: float, max_iter: int, random_state: Any
+    init: Any,
+    objective: RankingObjective,
+    C: NDArray[np.float64],
+    *,
+    tol: float,
+    max_iter: int,
+    random_state: Any,
+    watch: Callable[[], object],
 ) -> Start:
     """The start of each problem, by name or as given.
 
@@ -54,6 +63,8 @@ def find_start(
     objective : RankingObjective
     C : ndarray of shape (K,)
         Of the logistic regression or of the convex bound.
+    watch : callable
+        Called after each iteration.
 
     Raises
     ------
@@ -63,14 +74,17 @@ def find_start(
     if not isinstance(init, str):
         return Start(init.T.copy(), 0)
     if init == "logistic":
-        return fit_logistic(objective, C)
+        return fit_logistic(objective, C, watch=watch)
     solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
     try:
         with interrupts():
-            result = solver.run()
+            result = solver.run(lambda _: watch())
     except KeyboardInterrupt as error:
         result = solver.result(status="interrupted")
         raise InterruptedStart(Start(result.coef, result.n_passes)) from error
+    unfinished = Unfinished()
+    unfinished.note(result, tol)
+    unfinished.warn("the start")
     return Start(result.coef, result.n_passes)
 
 
@@ -78,7 +92,7 @@ def given_start(init: Any, n_problems: int, n_features: int) -> NDArray[np.float
     """Coefficients that a user has given, (K, d), checked; for one problem (d,) will do."""
     if np.iscomplexobj(init):
         raise ValueError("init has complex numbers: coefficients must be real")
-    coef = np.asarray(init, dtype=np.float64)
+    coef = as_numbers(init, "init")
     if coef.ndim == 1:
         coef = coef[None, :]
     if coef.shape != (n_problems, n_features):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Tight
 from rankhinge.svm._base import Tuning, positive
+from rankhinge.svm._fitting import Unfinished
 from rankhinge.svm.folds import Batch
 from rankhinge.svm.following import Path, along
 from rankhinge.svm.logistic import fit_logistic
@@ -32,6 +33,7 @@ __all__ = [
     "TightGrid",
     "choose_tight",
     "grid_of",
+    "n_points",
     "score_starts",
     "tight_grid",
 ]
@@ -135,8 +137,21 @@ def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray
     return TightGrid(init, starts, widths, pulls, Cs is None or isinstance(Cs, Integral))
 
 
+def n_points(grids: list[TightGrid]) -> int:
+    """Points of the paths that a search over these grids follows, at most: starts of all kinds, paths of one."""
+    starts, pulls, scales = sum(grid.init_Cs.size for grid in grids), grids[0].Cs.size, grids[0].scales.shape[1]
+    return starts + pulls * (_N_STARTS + scales - 1)
+
+
 def score_starts(
-    groups: list[Batch], n_folds: int, grid: TightGrid, *, tol: float, max_iter: int, watch: Callable[[], None]
+    groups: list[Batch],
+    n_folds: int,
+    grid: TightGrid,
+    *,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[], None],
+    unfinished: Unfinished,
 ) -> ScoredStarts:
     """Score the starts of a grid, for each of its C, on every fold.
 
@@ -146,11 +161,14 @@ def score_starts(
         Each problem on each fold where it can be ranked.
     watch : callable
         Called after each point of a path.
+    unfinished : Unfinished
+        Takes note of convex starts that do not converge.
     """
     scores = np.full((grid.scales.shape[0], grid.init_Cs.size, n_folds), np.nan)
     coefs: list[list[NDArray[np.float64]]] = []
     for group in groups:
-        found = along(_starts(group, grid, tol, max_iter), group.quality, grid.init_Cs.size, watch)
+        path = _starts(group, grid, tol, max_iter, unfinished)
+        found = along(path, group.quality, grid.init_Cs.size, watch)
         coefs.append(found.coefs)
         scores[group.problems, :, group.folds] = found.scores
     return ScoredStarts(grid, coefs, scores)
@@ -231,13 +249,14 @@ def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: 
     return units
 
 
-def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int) -> Path:
+def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int, unfinished: Unfinished) -> Path:
     """Coefficients of the starts for each C, each begun where the one before ended."""
     objective = group.objective
     if not isinstance(grid.init, str):
         yield grid.init[group.problems].T.copy()
     elif grid.init == "convex":
-        yield from convex_path(objective, grid.init_Cs, tol=max(tol, _INIT_TOL["convex"]), max_iter=max_iter)
+        tol = max(tol, _INIT_TOL["convex"])
+        yield from convex_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter, unfinished=unfinished)
     else:
         coef: NDArray[np.float64] | None = None
         going: NDArray[np.int64] | None = None
