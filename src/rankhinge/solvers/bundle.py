@@ -40,7 +40,7 @@ from rankhinge.solvers.subspace import Cut, Probe, extension, narrowing, search
 
 __all__ = ["Bundle", "QuasiNewton"]
 
-_PRUNE_AFTER = 25
+_PRUNE_AFTER = 12
 # A bound that rises by less than this part of the gap calls for a cut at the master's minimiser.
 _NOTICEABLE = 0.02
 # The search in the span ends when its own gap is this part of the whole.
@@ -99,7 +99,7 @@ class Bundle(CuttingPlane):
         self.n_cuts = max(2, int(dear / 3)) if n_cuts is None else n_cuts
         self.n_parts = int(dear / 3) if n_parts is None else n_parts
         self.n_directions = max(4, int(min(d / 32, 48) / K**0.5)) if n_directions is None else n_directions
-        self.n_turns = int(np.clip(d // 40, 6, 30)) if n_turns is None else n_turns
+        self.n_turns = int(np.clip(d // 40, 6, 20)) if n_turns is None else n_turns
         opening = objective.n_samples * K >= _SAMPLES_PER_FEATURE * d if opening is None else opening
         self._opens = opening and self.constraints is None
         self._descent: Descent | None = None
