@@ -74,6 +74,34 @@ def test_starts():
     np.testing.assert_allclose(direction, expected / np.linalg.norm(expected), atol=0.01)
 
 
+@pytest.mark.parametrize("d", [3, 40])
+def test_the_start_is_regularised_by_the_variance_of_the_features(d):
+    """``C v = 3``, exactly for few features, and about so by random directions for many."""
+    X, y = binary(n=400, d=d)
+    X *= np.linspace(1.0, 3.0, d)
+    model = RankSVC(bound="tight").fit(X, y)
+    assert model.init_C_ * X.var(axis=0).sum() == pytest.approx(3.0, rel=1e-9 if d == 3 else 0.2)
+    scaled = RankSVC(bound="tight").fit(1e-4 * X, y)
+    assert scaled.init_C_ == pytest.approx(1e8 * model.init_C_)
+    np.testing.assert_allclose(1e-4 * scaled.coef_, model.coef_, rtol=1e-3, atol=1e-4 * np.abs(model.coef_).max())
+    # The same figure for each of several problems, on the samples that are labelled for it.
+    Y, mask = np.column_stack([y, y]), np.ones((400, 2), bool)
+    mask[:200, 1] = False
+    several = RankSVC(bound="tight").fit(X, Y, mask=mask)
+    half = RankSVC(bound="tight").fit(X[200:], y[200:])
+    np.testing.assert_allclose(several.init_C_, [model.init_C_, half.init_C_])
+    assert several.n_passes_ > RankSVC(bound="tight", init_C=several.init_C_).fit(X, Y, mask=mask).n_passes_
+
+
+def test_the_start_of_lists_is_regularised_by_the_variance_within_them():
+    X, y, qid = graded()
+    apart = X + 100.0 * qid[:, None]
+    model, other = (SVMRanker(bound="tight").fit(features, y, qid=qid) for features in (X, apart))
+    assert other.init_C_ == pytest.approx(model.init_C_, rel=1e-6)
+    within = sum(X[qid == q].var(axis=0).sum() for q in np.unique(qid)) / np.unique(qid).size
+    assert model.init_C_ == pytest.approx(3.0 / within, rel=1e-9)
+
+
 def test_the_start_is_returned_if_nothing_better_is_found():
     X, y = overlapping()
     model = RankSVC(bound="tight", C=1e-9).fit(X, y)

@@ -155,7 +155,7 @@ def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
         judged = (0, 2, 3)
         points = [best_point(model.init_scores_[k], model.scores_[k], range(3)) for k in judged]
         for k, point in zip(judged, points):
-            arrays = (model.Cs_[k], model.scales_[k], model.init_Cs_, model.init_scores_[k])
+            arrays = (model.Cs_[k], model.scales_[k], model.init_Cs_[k], model.init_scores_[k])
             expected = chosen(*arrays, *point[:3])
             np.testing.assert_allclose((model.C_[k], model.scale_[k], model.init_C_[k]), expected, rtol=1e-12)
         scale, place = (median(point[which] for point in points) for which in (1, 2))
@@ -163,7 +163,7 @@ def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
         path = model.Cs_[1, 0, scale]
         assert model.C_[1] == pytest.approx(path[place - 1] if place else 0.1 * path[0], rel=1e-12)
         assert model.scale_[1] == pytest.approx(model.scales_[1, scale])
-        assert model.init_C_[1] == model.init_Cs_[start]
+        assert model.init_C_[1] == model.init_Cs_[1, start]
         assert np.isnan(model.scores_[1]).all()
         places.add(place)
     assert len(places) > 1

@@ -27,12 +27,13 @@ from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
     AUTO_TIGHTNESS,
-    INIT_C,
+    LARGEST,
     find_start,
     given_start,
     n_negatives,
     rescaled,
     unit_of_C,
+    unit_of_init_C,
 )
 
 try:
@@ -45,9 +46,6 @@ except ImportError:  # scikit-learn before 1.9
 
 __all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
 
-# The square of a number enters the objective, times those of features and scores.
-_LARGEST = 1e60
-
 
 def positive(values: Any, name: str) -> NDArray[np.float64]:
     """Numbers that may be a C or a scale."""
@@ -55,8 +53,8 @@ def positive(values: Any, name: str) -> NDArray[np.float64]:
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:
         raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
-    if numbers.max(initial=0.0) > _LARGEST:
-        raise ValueError(f"{name} is {numbers.max()}: beyond {_LARGEST:g} its products with others would overflow")
+    if numbers.max(initial=0.0) > LARGEST:
+        raise ValueError(f"{name} is {numbers.max()}: beyond {LARGEST:g} its products with others would overflow")
     return numbers
 
 
@@ -93,6 +91,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     coef_: NDArray[np.float64]
     C_: Any
     scale_: Any
+    init_C_: Any
     init_coef_: NDArray[np.float64]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
@@ -192,8 +191,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
-        by_default = INIT_C[tuning.init] if isinstance(tuning.init, str) else 1.0
-        init_C = np.full(K, by_default) if isinstance(tuning.init_C, str) else tuning.init_C
+        by_default = isinstance(tuning.init_C, str)
+        init_C = unit_of_init_C(tuning.init, objective) if by_default else tuning.init_C
         interrupted = None
         try:
             with Progress(self.verbose, ("start",)) as progress:
@@ -221,6 +220,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
         self._chosen = {"C_": C, "scale_": scale, "init_coef_": centre.T.copy()}
+        if isinstance(tuning.init, str):
+            self._chosen["init_C_"] = init_C
         solver = Tight(
             objective,
             C,
@@ -230,7 +231,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             random_state=seed_of(self.random_state),
             start=start,
         )
-        return solver, found.n_passes + (3 if isinstance(tuning.C, str) else 1), interrupted
+        n_passes = found.n_passes + (3 if isinstance(tuning.C, str) else 1)
+        if by_default and isinstance(tuning.init, str) and tuning.init == "logistic":
+            n_passes += 1
+        return solver, n_passes, interrupted
 
     def _earlier_coef(self, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
         """Coefficients of the previous fit, if a warm start is wanted and they have this shape."""

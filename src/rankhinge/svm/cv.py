@@ -72,8 +72,8 @@ class RankSVCCV(Search, RankSVC):
         Tight bound: the start, as for `RankSVC`; ``"auto"`` tries both kinds and goes on with the one that ranks the
         test parts better, on average over the labels.
     init_Cs : int, array or None, default None
-        Tight bound: the grid of C of the start, or how many; None: 8 between 1e-4 and 10 for the logistic
-        regression, 6 between 0.1 and 1000 for the convex bound.
+        Tight bound: the grid of C of the start, or how many; None: 8 between 0.1 and 100 over the sum of the features'
+        variances for the logistic regression, 6 between 0.1 and 1000 for the convex bound.
     scoring : str, callable or None, default None
         What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
         function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
@@ -96,7 +96,7 @@ class RankSVCCV(Search, RankSVC):
     init_ : {"logistic", "convex"}
         Tight bound: the kind of start, unless coefficients were given.
     scales_, init_Cs_, init_scores_ : ndarray
-        Tight bound: the grids of the scale and of the start's C, and the starts' own scores.
+        Tight bound: the grids of the scale and of the start's C, of shape (n,) or (K, n), and the starts' own scores.
     coef_, intercept_, … :
         Of the model refitted to all data; see `RankSVC`.
 

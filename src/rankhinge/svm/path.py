@@ -49,7 +49,7 @@ class RankPath(NamedTuple):
 def walk_path(
     objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int
 ) -> Generator[SolverResult, NDArray[np.int64] | None, None]:
-    """Solve for each C in turn, handing planes and coefficients on to the next.
+    """Solve for each C in turn, (n_Cs,) or (n_Cs, K), handing planes and coefficients on to the next.
 
     Who sends the numbers of some problems goes on with those; the others stay where they are.
     """
@@ -58,7 +58,7 @@ def walk_path(
         solver = make_solver(
             "bundle",
             objective,
-            np.full(objective.n_problems, C),
+            np.broadcast_to(C, objective.n_problems),
             tol=tol,
             max_iter=max_iter,
             planes=planes,

@@ -113,7 +113,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         Tight bound: the start w₀, towards which the fit is pulled: a logistic regression, the solution of the
         convex bound, or coefficients.
     init_C : float, array of shape (K,) or "auto", default "auto"
-        C of the start. ``"auto"``: 1 for the logistic regression, as in scikit-learn, 100 for the convex bound.
+        C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
+        features' variances, with which it is regularised alike whatever the number and the unit of the features.
     solver : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
         For the convex bound; all minimise the same objective, see `rankhinge.solvers`.
     tol : float, default 1e-3
@@ -138,8 +139,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     classes_ : ndarray
     slope_ : ndarray of shape (K,)
         Multiclass: slope of each class's calibration; else ones.
-    C_, scale_ : float, or ndarray of shape (K,)
-        The values used; `scale_` for the tight bound only.
+    C_, scale_, init_C_ : float, or ndarray of shape (K,)
+        The values used; the latter two for the tight bound only, `init_C_` unless coefficients were given to start at.
     init_coef_ : ndarray of shape (1, d) or (K, d)
         Tight bound: w₀, the start after rescaling.
     objective_, dual_objective_, gap_ : float, or ndarray of shape (K,)

@@ -180,7 +180,8 @@ class SVMRanker(LinearRankingMachine):
         Tight bound: the start. The logistic regression tells the samples at or above each threshold from the others,
         with an intercept for each list.
     init_C : float or "auto", default "auto"
-        C of the start. ``"auto"``: 1 for the logistic regression, 100 for the convex bound.
+        C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
+        features' variances within the lists.
     solver, tol, max_iter, warm_start, random_state, verbose
         As for `RankSVC`.
 
@@ -191,7 +192,7 @@ class SVMRanker(LinearRankingMachine):
         Usable lists: the mean is over these.
     n_unusable_queries_ : int
         Lists that were left out because all their samples have the same relevance.
-    C_, scale_, init_coef_, objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
+    C_, scale_, init_C_, init_coef_, objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
         As for `RankSVC`.
 
     Examples

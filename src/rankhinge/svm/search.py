@@ -15,13 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import Lists
+from rankhinge.objective import Lists, RankingObjective
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
-from rankhinge.svm.tight import given_start, n_negatives
+from rankhinge.svm.tight import given_start, n_negatives, unit_of_init_C
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
 
 __all__ = ["GRIDS", "TUNED", "Search"]
@@ -56,7 +56,6 @@ class Search(LinearRankingMachine):
     scores_: NDArray[np.float64]
     scales_: NDArray[np.float64]
     init_: str
-    init_C_: Any
     init_Cs_: NDArray[np.float64]
     init_scores_: NDArray[np.float64]
 
@@ -125,12 +124,15 @@ class Search(LinearRankingMachine):
         self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[int], None]
     ) -> Tuning:
         """C, scale and C of the start of each problem."""
-        K = len(problems)
+        K, features = len(problems), groups[0].objective.features
         negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
-        grids = [
-            tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives)
-            for init in self._inits(K, groups[0].objective.n_features)
-        ]
+        asked = np.array([lists is not None for lists in problems])
+        whole = RankingObjective(features, [lists for lists in problems if lists is not None], get_loss(self.loss))
+        grids = []
+        for init in self._inits(K, features.n_features):
+            units = np.ones(K)
+            units[asked] = unit_of_init_C(init, whole)
+            grids.append(tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives, units))
         unfinished = Unfinished()
         watched = partial(watch, len(groups) * n_points(grids))
         options = {"tol": self.tol, "max_iter": self.max_iter, "watch": watched, "unfinished": unfinished}
@@ -148,10 +150,9 @@ class Search(LinearRankingMachine):
             self.init_ = grid.init
         tuning = choice.tuning
         for name, values in zip(
-            ("Cs_", "scales_", "scores_", "init_scores_", "init_C_"),
-            (choice.Cs, grid.scales, choice.scores, choice.init_scores, tuning.init_C),
+            ("Cs_", "scales_", "scores_", "init_scores_", "init_Cs_", "init_C_"),
+            (choice.Cs, grid.scales, choice.scores, choice.init_scores, grid.init_Cs, tuning.init_C),
             strict=True,
         ):
             setattr(self, name, values if K > 1 else values[0] if values.ndim > 1 else float(values[0]))
-        self.init_Cs_ = grid.init_Cs
         return tuning

@@ -6,6 +6,10 @@ r"""The tight bound for linear machines: where it starts, how tight it is, how h
 the size of the scores beside the margins that the loss asks for. These are proportional to the number of negatives: for
 AP, two neighbours at the top of the list are to lie N / 8 apart, lower ones less. So the scale is measured in N.
 
+The start is by default a logistic regression with ``C = 3 / v``, where v is the variance of the features within the
+lists, added up over the features. By the prior that this C stands for, scores have the variance 3: regularisation
+neither vanishes nor rules, however many features there are and whatever their unit is.
+
 C is measured in ``‖w₀‖ / ‖∇T(w₀)‖``, with the gradient in w: at one such unit a first step with the slope of the loss
 leads as far away as the start is from 0. Whatever the units of the features, the loss and the scale are, the same few
 multiples are worth trying.
@@ -28,21 +32,26 @@ from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 __all__ = [
     "AUTO_PULL",
     "AUTO_TIGHTNESS",
-    "INIT_C",
+    "LARGEST",
     "find_start",
     "given_start",
     "n_negatives",
     "rescaled",
     "unit_of_C",
+    "unit_of_init_C",
 ]
 
 # scale / N, and C in its unit, where nothing else is asked for.
 AUTO_TIGHTNESS = 1 / 100
 AUTO_PULL = 0.3
+# Of C and scale: the square of a number enters the objective, times those of features and scores.
+LARGEST = 1e60
 # The sum of a list's coefficients is of the order of 1.
 _ROUNDING = 1e-12
-# C of the start by default: scikit-learn's for the logistic one.
-INIT_C = {"logistic": 1.0, "convex": 100.0}
+# C of the start where nothing else is asked for: times the variance of the features, and as it is.
+_LOGISTIC_INIT_C, _CONVEX_INIT_C = 3.0, 100.0
+# Random directions whose scores tell the variance of all features; up to so many features each is looked at.
+_N_PROBES = 16
 
 
 def find_start(
@@ -134,6 +143,26 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
     # Where the loss does not change, or there is no start, any C will do.
     unit = np.divide(length, slope, out=length**2, where=changes)
     return np.where(unit > 0, unit, 1.0)
+
+
+def unit_of_init_C(init: Any, objective: RankingObjective) -> NDArray[np.float64]:
+    """C of the starts of some kind, where nothing else is asked for, (K,); one pass over X for the logistic one.
+
+    ``3 / v`` for the logistic regression: the variance v of the features within the lists is, on average over random
+    signs z, that of the scores Xz (Hutchinson 1990). For other starts it does not depend on the features.
+    """
+    K, d = objective.n_problems, objective.n_features
+    if not isinstance(init, str) or init != "logistic":
+        return np.full(K, _CONVEX_INIT_C)
+    each = d <= _N_PROBES
+    probes = np.eye(d) if each else np.random.default_rng(0).choice([-1.0, 1.0], size=(d, _N_PROBES))
+    rows = objective.score(probes, np.zeros(probes.shape[1], np.int64)).values
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = [[_spread(lists, row) ** 2 for row in rows] for lists in objective.problems]
+        variance = np.sum(squares, axis=1) if each else np.mean(squares, axis=1)
+    # Features that are constant within the lists rank nothing, whatever C is; those that overflow are refused later.
+    varies = (variance > _LOGISTIC_INIT_C / LARGEST) & np.isfinite(variance)
+    return np.divide(_LOGISTIC_INIT_C, variance, out=np.ones(K), where=varies)
 
 
 def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:

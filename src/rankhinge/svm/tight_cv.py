@@ -42,9 +42,9 @@ __all__ = [
 _STEPS, _TOL, _WINDOW = 20, 1e-2, 2
 _INIT_TOL = {"logistic": 1e-4, "convex": 1e-2}
 _N_STARTS = 2
-# Grids in their own units: C of the starts, scale / N, and C in `tight.unit_of_C`. Convex problems with a larger C take
-# long, and as starts they have nothing over the others.
-_INIT_CS = {"logistic": (-4.0, 1.0, 8), "convex": (-1.0, 3.0, 6)}
+# Grids in their own units: C of the starts in `tight.unit_of_init_C`, scale / N, and C in `tight.unit_of_C`. Convex
+# problems with a larger C take long, and as starts they have nothing over the others.
+_INIT_CS = {"logistic": (-1.5, 1.5, 8), "convex": (-3.0, 1.0, 6)}
 _TIGHTNESS = (-3.0, -2.0)
 _PULLS, _N_CS = (-1.0, 1.5), 6
 # In units of C: with this the fit stays at the start.
@@ -56,7 +56,7 @@ _BEYOND = 2
 
 
 class TightGrid(NamedTuple):
-    """What is tried: `init_Cs` (n_init_Cs,), `scales` (K, n_scales) and `Cs` (n_Cs,), ascending.
+    """What is tried: `init_Cs` (K, n_init_Cs), `scales` (K, n_scales) and `Cs` (n_Cs,), ascending.
 
     `Cs` are multiples of the unit that belongs to a start and a scale, or, if not `in_units`, themselves.
     """
@@ -127,19 +127,36 @@ def grid_of(values: Any, name: str, low: float, high: float) -> NDArray[np.float
     return np.sort(positive(grid, name))
 
 
-def tight_grid(init: Any, init_Cs: Any, scales: Any, Cs: Any, negatives: NDArray[np.float64]) -> TightGrid:
-    """The grid for problems with so many negatives; what is given as an array is taken as it is."""
+def tight_grid(
+    init: Any,
+    init_Cs: Any,
+    scales: Any,
+    Cs: Any,
+    negatives: NDArray[np.float64],
+    init_units: NDArray[np.float64],
+) -> TightGrid:
+    """The grid for problems with so many negatives and such units of the starts' C, (K,) each.
+
+    What is given as an array is taken as it is.
+    """
     low, high, count = _INIT_CS[init] if isinstance(init, str) else (0.0, 0.0, 1)
-    starts = grid_of(count if init_Cs is None or not isinstance(init, str) else init_Cs, "init_Cs", low, high)
-    widths = grid_of(scales, "scales", *_TIGHTNESS)
-    widths = negatives[:, None] * widths if isinstance(scales, Integral) else np.tile(widths, (negatives.size, 1))
+    init_Cs = count if init_Cs is None or not isinstance(init, str) else init_Cs
+    starts = _per_problem(init_Cs, "init_Cs", low, high, init_units)
+    widths = _per_problem(scales, "scales", *_TIGHTNESS, negatives)
     pulls = grid_of(_N_CS if Cs is None else Cs, "Cs", *_PULLS)
     return TightGrid(init, starts, widths, pulls, Cs is None or isinstance(Cs, Integral))
 
 
+def _per_problem(values: Any, name: str, low: float, high: float, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A grid for each problem, (K, n): so many values in the problem's unit, or those that were given."""
+    grid = grid_of(values, name, low, high)
+    each: NDArray[np.float64] = (units if isinstance(values, Integral) else np.ones_like(units))[:, None] * grid
+    return each
+
+
 def n_points(grids: list[TightGrid]) -> int:
     """Points of the paths that a search over these grids follows, at most: starts of all kinds, paths of one."""
-    starts, pulls, scales = sum(grid.init_Cs.size for grid in grids), grids[0].Cs.size, grids[0].scales.shape[1]
+    starts, pulls, scales = sum(grid.init_Cs.shape[1] for grid in grids), grids[0].Cs.size, grids[0].scales.shape[1]
     return starts + pulls * (_N_STARTS + scales - 1)
 
 
@@ -164,11 +181,11 @@ def score_starts(
     unfinished : Unfinished
         Takes note of convex starts that do not converge.
     """
-    scores = np.full((grid.scales.shape[0], grid.init_Cs.size, n_folds), np.nan)
+    scores = np.full((*grid.init_Cs.shape, n_folds), np.nan)
     coefs: list[list[NDArray[np.float64]]] = []
     for group in groups:
         path = _starts(group, grid, tol, max_iter, unfinished)
-        found = along(path, group.quality, grid.init_Cs.size, watch)
+        found = along(path, group.quality, grid.init_Cs.shape[1], watch)
         coefs.append(found.coefs)
         scores[group.problems, :, group.folds] = found.scores
     return ScoredStarts(grid, coefs, scores)
@@ -256,14 +273,13 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int, unfinished
         yield grid.init[group.problems].T.copy()
     elif grid.init == "convex":
         tol = max(tol, _INIT_TOL["convex"])
-        yield from convex_path(objective, grid.init_Cs, tol=tol, max_iter=max_iter, unfinished=unfinished)
+        Cs = grid.init_Cs[group.problems].T
+        yield from convex_path(objective, Cs, tol=tol, max_iter=max_iter, unfinished=unfinished)
     else:
         coef: NDArray[np.float64] | None = None
         going: NDArray[np.int64] | None = None
-        for C in grid.init_Cs:
-            coef, _ = fit_logistic(
-                objective, np.full(objective.n_problems, C), coef, going, _INIT_TOL["logistic"], _WINDOW
-            )
+        for C in grid.init_Cs[group.problems].T:
+            coef, _ = fit_logistic(objective, C, coef, going, _INIT_TOL["logistic"], _WINDOW)
             going = yield coef
 
 
@@ -362,5 +378,5 @@ def _tuning(
         path = Cs[k, p.start, p.scale]
         C.append(path[p.place - 1] if p.place > 0 else min(_STAY * units[k, p.start, p.scale], 0.1 * path[0]))
     scale = [grid.scales[k, p.scale] for k, p in enumerate(chosen)]
-    init_C = [grid.init_Cs[tried[k, p.start]] for k, p in enumerate(chosen)]
+    init_C = [grid.init_Cs[k, tried[k, p.start]] for k, p in enumerate(chosen)]
     return Tuning(np.array(C), np.array(scale), np.array(init_C), grid.init)
