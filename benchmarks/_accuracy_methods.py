@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from rankhinge import RankSVCCV, SVMRankerCV
+from rankhinge import RankSVC, RankSVCCV, SVMRankerCV
 from rankhinge.metrics import average_precision, ndcg
 
 CS = np.logspace(-4, 1, 11)
@@ -90,6 +90,17 @@ def _rank_svc(**options: Any) -> Method:
     return run
 
 
+def _as_it_is(make: Callable[[], Any]) -> Method:
+    """A machine with its defaults: nothing is chosen."""
+
+    def run(train: Part, X_test: Any, seed: int) -> Scores:
+        del seed
+        models = [make().fit(train.X[known], relevant[known]) for relevant, known in columns(train)]
+        return np.array([model.decision_function(X_test) for model in models])
+
+    return run
+
+
 _TREES = [{"num_leaves": leaves, "n_estimators": n} for leaves in (4, 8, 16, 31) for n in (50, 100, 200)][:11]
 
 
@@ -129,6 +140,10 @@ CLASSIFIERS: dict[str, Method] = {
         lambda C: LogisticRegression(C=C, max_iter=300, class_weight="balanced"), CS
     ),
     "LightGBM": _lightgbm,
+    "tight, untuned": _as_it_is(lambda: RankSVC(bound="tight")),
+    "convex, untuned": _as_it_is(RankSVC),
+    "LinearSVC, untuned": _as_it_is(LinearSVC),
+    "LogisticRegression, untuned": _as_it_is(LogisticRegression),
 }
 
 

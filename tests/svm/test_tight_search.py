@@ -35,14 +35,14 @@ def smooth(path):
     return [(path[max(i - 1, 0)] + 2 * path[i] + path[min(i + 1, last)]) / 4 for i in range(last + 1)]
 
 
-def best_of(path):
+def best_of(path, tolerated):
     """Place of the first that is nearly as good as the best, place of the best, and its mean."""
     path = smooth(path)
     means = [fmean(folds) for folds in path]
     top = means.index(max(means))
     for place, folds in enumerate(path):
         lost = [b - a for a, b in zip(folds, path[top])]
-        if fmean(lost) <= 0.25 * stdev(lost) / len(lost) ** 0.5:
+        if fmean(lost) <= tolerated * stdev(lost) / len(lost) ** 0.5:
             return place, top, means[top]
 
 
@@ -51,7 +51,7 @@ def best_start(init_scores):
     return means.index(max(means))
 
 
-def best_point(init_scores, scores, scales):
+def best_point(init_scores, scores, scales, tolerated=0.25):
     """Start, scale, place and top of the path with the highest score among those over some scales."""
     best = (0, 0, 0, 0, -np.inf)
     first = best_start(init_scores)
@@ -59,7 +59,7 @@ def best_point(init_scores, scores, scales):
         for b in scales:
             followed = [folds for folds in scores[a, b] if np.isfinite(folds).all()]
             if followed:
-                place, top, score = best_of([init_scores[start], *followed])
+                place, top, score = best_of([init_scores[start], *followed], tolerated)
                 if score > best[-1]:
                     best = (a, b, place, top, score)
     return best
@@ -85,6 +85,21 @@ def test_the_choice_follows_from_the_scores():
         *(("scale", b) for b in range(3)),
         *((name, known) for name in ("stays", "earlier", "neighbour") for known in (False, True)),
     }
+
+
+def test_lists_leave_the_start_for_a_standard_error_only():
+    X, y, qid = graded(n_queries=15)
+    options = {"bound": "tight", "init": "logistic", "scales": 2, "init_Cs": 3, "cv": 3, "tol": 0.1, "random_state": 0}
+    stricter = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        model = SVMRankerCV(scoring=lambda y, scores, qid, rng=rng: 0.5 + 0.004 * rng.normal(), **options)
+        model.fit(X, y, qid=qid)
+        strict, loose = (best_point(model.init_scores_, model.scores_, range(2), part) for part in (1.0, 0.25))
+        expected = chosen(model.Cs_, model.scales_, model.init_Cs_, model.init_scores_, *strict[:3])
+        np.testing.assert_allclose((model.C_, model.scale_, model.init_C_), expected, rtol=1e-12)
+        stricter += strict[2] < loose[2]
+    assert stricter > 0
 
 
 def test_what_was_not_followed_has_no_scores_and_is_not_chosen():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,9 @@ class Search(LinearRankingMachine):
     init_: str
     init_Cs_: NDArray[np.float64]
     init_scores_: NDArray[np.float64]
+
+    # How much worse than the best a point nearer to the start of the tight bound may be, in standard errors.
+    _tolerated: ClassVar[float]
 
     def _search(self, X: Any, parts: list[Part], n_folds: int, problems: list[Lists | None]) -> Tuning:
         """What suits each problem best, judged by the folds."""
@@ -140,7 +143,7 @@ class Search(LinearRankingMachine):
             starts = [score_starts(groups, n_folds, grid, **options) for grid in grids]
             # The first of those that rank equally well.
             chosen = max(starts, key=lambda found: found.best()[1])
-            choice = choose_tight(groups, n_folds, chosen, watched)
+            choice = choose_tight(groups, n_folds, chosen, watched, self._tolerated)
         except NothingJudged:
             raise ValueError(_NO_TEST) from None
         unfinished.warn("the search for a start")

@@ -49,8 +49,6 @@ _TIGHTNESS = (-3.0, -2.0)
 _PULLS, _N_CS = (-1.0, 1.5), 6
 # In units of C: with this the fit stays at the start.
 _STAY = 0.01
-# How much worse than the best a more regularised point may be, in standard errors.
-_TOLERATED = 0.25
 # How many values of C beyond the best of the middle scale the other scales are followed.
 _BEYOND = 2
 
@@ -191,8 +189,13 @@ def score_starts(
     return ScoredStarts(grid, coefs, scores)
 
 
-def choose_tight(groups: list[Batch], n_folds: int, starts: ScoredStarts, watch: Callable[[], None]) -> TightChoice:
-    """Score the tight bound from the best starts on every fold, and take the best point for each problem."""
+def choose_tight(
+    groups: list[Batch], n_folds: int, starts: ScoredStarts, watch: Callable[[], None], tolerated: float
+) -> TightChoice:
+    """Score the tight bound from the best starts on every fold, and take the best point for each problem.
+
+    `tolerated` is how much worse than the best a more regularised point may be, in standard errors.
+    """
     grid, init_scores, judged = starts.grid, starts.scores, starts.judged
     K, n_scales = grid.scales.shape
     best, _ = starts.best()
@@ -204,13 +207,13 @@ def choose_tight(groups: list[Batch], n_folds: int, starts: ScoredStarts, watch:
         # The best start may be the first, which has no neighbour.
         if a == 0 or np.any(tried[:, a] != tried[:, 0]):
             paths.follow(tried, np.full(K, a), middle, grid.Cs.size)
-    chosen = [_choose(init_scores[k], paths.scores[k], tried[k]) for k in range(K)]
+    chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
     better = np.array([point.start for point in chosen])
     # In its unit, the best C of one scale is not far from that of another.
     length = min(grid.Cs.size, max(point.top for point in chosen) + _BEYOND)
     for scale in set(range(n_scales)) - {middle}:
         paths.follow(tried, better, scale, length)
-    chosen = [_choose(init_scores[k], paths.scores[k], tried[k]) for k in range(K)]
+    chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
     tuning = _tuning(_with_the_unjudged(chosen, judged), tried, grid, paths.Cs, paths.units)
     return TightChoice(tuning, judged, init_scores, paths.Cs, paths.scores)
 
@@ -318,11 +321,11 @@ class _Point(NamedTuple):
     score: float
 
 
-def _best(scores: NDArray[np.float64]) -> tuple[int, int, float]:
+def _best(scores: NDArray[np.float64], tolerated: float) -> tuple[int, int, float]:
     """Which point of a path (length, n_folds) to take, which one is the best, and the mean score of that.
 
-    Taken is the earliest, most regularised one that is not noticeably worse than the best: by a quarter of the standard
-    error of the difference, which is taken fold by fold (Breiman et al. 1984 allow one; less was better here).
+    Taken is the earliest, most regularised one that is not noticeably worse than the best: by so many standard errors
+    of the difference, which is taken fold by fold (Breiman et al. 1984 allow one).
     """
     counted = _smooth(_counted(scores))
     n_folds = counted.shape[1]
@@ -332,10 +335,12 @@ def _best(scores: NDArray[np.float64]) -> tuple[int, int, float]:
     top = int(np.argmax(means))
     lost = counted[top] - counted
     error = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(means.size)
-    return int(np.argmax(lost.mean(axis=1) <= _TOLERATED * error)), top, float(means[top])
+    return int(np.argmax(lost.mean(axis=1) <= tolerated * error)), top, float(means[top])
 
 
-def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried: NDArray[np.int64]) -> _Point:
+def _choose(
+    init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried: NDArray[np.int64], tolerated: float
+) -> _Point:
     """The point for one problem, from the paths that have scores.
 
     Along each path the start itself counts as the point before the first: pulled hardest.
@@ -347,7 +352,7 @@ def _choose(init_scores: NDArray[np.float64], scores: NDArray[np.float64], tried
             if np.isnan(scores[a, b]).all():
                 continue
             followed = scores[a, b][~np.isnan(scores[a, b]).all(axis=1)]
-            place, top, score = _best(np.concatenate([init_scores[start][None, :], followed]))
+            place, top, score = _best(np.concatenate([init_scores[start][None, :], followed]), tolerated)
             if score > best.score:
                 best = _Point(a, b, place, top, score)
     return best
