@@ -286,11 +286,12 @@ _EXPLANATION = """\
 - *Memory on VOC action.* The limit of ten arrays and the planes is less than 1 MB there. With fewer than four samples
   for each feature the solver buys passes with memory: a span of up to d / 32 directions, an array of n for each, and
   two thirds as many for cuts and the parts of the subgradient. Without parts and with 16 directions it needed 0.30 of
-  the cutting-plane method's passes (three classes) instead of 0.21, with 6 it was 0.34, and a quasi-Newton direction in
-  the span did not help. Parts save more than old directions do: with 4 directions and all parts it is 0.25, for 30
-  arrays of n in a round, with half the parts 0.28. `solver="quasi-newton"` keeps no span unless its steps get stuck; it
-  takes twice the passes (0.46) and less time. So here the two targets, passes and memory, exclude each other as far
-  as we know; the plain cutting-plane method is beyond the limit as well.
+  the cutting-plane method's passes (three classes) instead of 0.21, with 6 it was 0.34, and a quasi-Newton direction
+  in the span did not help; with 24 cuts a round and 30 directions it was 0.26. Parts save more than old directions
+  do: with 4 directions and all parts it is 0.25, for 30 arrays of n in a round, with half the parts 0.28.
+  `solver="quasi-newton"` keeps no span unless its steps get stuck; it takes twice the passes (0.46) and less time. So
+  here the two targets, passes and memory, exclude each other as far as we know; the plain cutting-plane method is
+  beyond the limit as well.
 - *Memory elsewhere.* What is left beyond ten arrays is fixed: blocks of X in float64, buffers of BLAS and of the
   allocator.
 - *Lockstep, as if a fit were all passes.* The gain of one product with ten columns depends on the machine (2.4 on one,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 
 from rankhinge.solvers import LinearConstraints
 
@@ -63,6 +64,28 @@ def test_contradiction(name):
     result = make_solver(name, ListsObjective(X, labels), 5.0, constraints=constraints, max_iter=50).run()
     assert result.status[0] == "infeasible"
     assert np.isinf(result.gap[0])
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("seed", [992, 1689, *range(20)])
+def test_contradictions_that_rounding_hides(name, seed):
+    """Of twelve random constraints in three dimensions most are contradictory, by a sum that is 0 but for rounding."""
+    rng = np.random.default_rng(seed)
+    A, X, c = rng.normal(size=(12, 3)), rng.normal(size=(10, 3)), np.ones(12)
+    possible = linprog(np.zeros(3), -A, -c, bounds=(None, None)).status == 0
+    objective = ListsObjective(X, np.arange(10) < 4)
+    result = make_solver(name, objective, 1.0, constraints=LinearConstraints(A, c), max_iter=200).run()
+    assert result.status[0] == ("converged" if possible else "infeasible")
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_multipliers_that_run_away_are_a_contradiction(name):
+    """``1.703 a + b + c / 32 = 0``: the programme seems bounded, by multipliers of 1e16."""
+    A = np.array([[-0.4, -0.6], [0.7, 1.0], [-0.6, 0.7]])
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]])
+    constraints = LinearConstraints(A, np.ones(3))
+    result = make_solver(name, ListsObjective(X, [1, 0, 1, 0]), 10.0, constraints=constraints).run()
+    assert result.status[0] == "infeasible"
 
 
 def test_only_plane_solvers_take_constraints():

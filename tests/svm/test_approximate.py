@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from rankhinge import ApproximateRankSVC, RankSVC, structured_hinge
 from rankhinge.features import feature_map
@@ -19,10 +20,22 @@ def easy_of(model, X, y, k=0):
     margins = sign * (X @ model.binary_coef_[k])
     easy = np.zeros(y.size, bool)
     for label in (1, -1):
-        mine = np.flatnonzero((sign == label) & (margins >= 1))
+        mine = np.flatnonzero((sign == label) & (margins >= 1 - 1e-6))
         kept = mine[np.argsort(-margins[mine], kind="stable")][: round(model.keep_easy * mine.size)]
         easy[kept[:-1] if kept.size == np.sum(sign == label) else kept] = True
     return easy
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_last_bit_of_a_margin_does_not_decide(seed):
+    """Support vectors of the binary SVM lie at margin 1, and products round otherwise in other containers."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] + 0.7 * rng.normal(size=40) > 0
+    options = {"C": 1000.0, "keep_easy": 1.0, "tol": 1e-8}
+    models = [ApproximateRankSVC(**options).fit(Z, y) for Z in (X, np.asfortranarray(X), sparse.csr_array(X))]
+    assert len({model.n_easy_ for model in models}) == 1
+    np.testing.assert_allclose([model.objective_ for model in models], models[0].objective_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("keep_easy", [0.0, 0.3, 1.0])

@@ -77,6 +77,14 @@ def test_all_lists_degenerate():
         SVMRanker().fit(XG, np.zeros(48))
 
 
+def test_C_that_is_hardly_a_number():
+    for estimator in (RankSVC(C=1e-320), RankSVCCV(Cs=[1e-320, 1.0], cv=2)):
+        with pytest.raises(ValueError, match=r"Cs? must be positive and finite, got 1e-320"):
+            estimator.fit(X, y)
+    with pytest.warns(UserWarning, match="the coefficients are all 0"):
+        assert RankSVC(C=1e-300).fit(X, y).status_ == "converged"
+
+
 @pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf, None, "large"])
 def test_C_that_is_not_positive(C):
     for estimator in (RankSVC(C=C), SVMRanker(C=C), ApproximateRankSVC(C=C)):

@@ -242,3 +242,14 @@ def test_more_iterations_are_advised_only_where_they_help():
     (told,) = messages_of(model, X + 1e4, y)
     assert model.status_ == "stalled"
     assert "Increase tol, or scale the features" in told
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_is_not_above_what_it_bounds(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3))
+    y = X[:, 0] + rng.normal(size=30) > 0
+    model = RankSVC("auc", 1.0, solver="cutting-plane", tol=1e-9).fit(X, y)
+    assert model.dual_objective_ <= model.objective_
+    assert np.all(model.history_["dual"] <= model.objective_)
+    assert np.all(np.diff(model.history_["dual"]) >= 0)

@@ -8,17 +8,20 @@ import pytest
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.features import feature_map
 from rankhinge.solvers import Bundle, Descent
+from rankhinge.svm import tight
+from rankhinge.svm.variance import variance_within
 
 from .helpers import binary, graded, multiclass, multilabel
 
 
 @pytest.fixture
 def products(monkeypatch):
-    """Grows by one with each ``X @ W`` and each ``Xᵀ U``."""
+    """Grows by one with each ``X @ W``, each ``Xᵀ U`` and each look at the variance of the features."""
     made, kind = [], type(feature_map(np.ones((1, 1))))
     for name in ("scores", "adjoint"):
         original = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda *a, original=original: made.append(1) or original(*a))
+    monkeypatch.setattr(tight, "variance_within", lambda *a: made.append(1) or variance_within(*a))
     return made
 
 

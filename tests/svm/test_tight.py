@@ -9,6 +9,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, structured_hinge, tight_hinge
+from rankhinge.features import feature_map
+from rankhinge.losses import get_loss
+from rankhinge.svm import variance
+from rankhinge.svm.ranker import ranking_lists
 
 from .helpers import binary, graded, level_weights, multiclass, multilabel
 
@@ -76,11 +80,11 @@ def test_starts():
 
 @pytest.mark.parametrize("d", [3, 40])
 def test_the_start_is_regularised_by_the_variance_of_the_features(d):
-    """``C v = 3``, exactly for few features, and about so by random directions for many."""
+    """``C v = 3``, whatever the order, the signs and the unit of the features."""
     X, y = binary(n=400, d=d)
     X *= np.linspace(1.0, 3.0, d)
     model = RankSVC(bound="tight").fit(X, y)
-    assert model.init_C_ * X.var(axis=0).sum() == pytest.approx(3.0, rel=1e-9 if d == 3 else 0.2)
+    assert model.init_C_ * X.var(axis=0).sum() == pytest.approx(3.0, rel=1e-9)
     scaled = RankSVC(bound="tight").fit(1e-4 * X, y)
     assert scaled.init_C_ == pytest.approx(1e8 * model.init_C_)
     np.testing.assert_allclose(1e-4 * scaled.coef_, model.coef_, rtol=1e-3, atol=1e-4 * np.abs(model.coef_).max())
@@ -90,7 +94,11 @@ def test_the_start_is_regularised_by_the_variance_of_the_features(d):
     several = RankSVC(bound="tight").fit(X, Y, mask=mask)
     half = RankSVC(bound="tight").fit(X[200:], y[200:])
     np.testing.assert_allclose(several.init_C_, [model.init_C_, half.init_C_])
-    assert several.n_passes_ > RankSVC(bound="tight", init_C=several.init_C_).fit(X, Y, mask=mask).n_passes_
+    # Each looks at its own samples once.
+    told = RankSVC(bound="tight", init_C=several.init_C_).fit(X, Y, mask=mask)
+    assert several.n_passes_ == told.n_passes_ + 2
+    turned = RankSVC(bound="tight").fit(-X[:, ::-1], y)
+    assert turned.init_C_ == pytest.approx(model.init_C_)
 
 
 def test_the_start_of_lists_is_regularised_by_the_variance_within_them():
@@ -100,6 +108,31 @@ def test_the_start_of_lists_is_regularised_by_the_variance_within_them():
     assert other.init_C_ == pytest.approx(model.init_C_, rel=1e-6)
     within = sum(X[qid == q].var(axis=0).sum() for q in np.unique(qid)) / np.unique(qid).size
     assert model.init_C_ == pytest.approx(3.0 / within, rel=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 10**6])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
+def test_variance_within_lists(monkeypatch, block, make):
+    monkeypatch.setattr(variance, "_BLOCK_ENTRIES", 3 * block)
+    X, y, qid = graded(n_queries=5, size=6)
+    y[qid == 2] = 0
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.3, 0.0, X) + 10.0 * (
+        make in (np.asarray, np.asfortranarray)
+    )
+    lists = ranking_lists(y, qid, get_loss("ndcg"), "exponential", None, None)
+    parts = [X[qid == q] for q in (0, 1, 3, 4)]
+    expected = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts) / 24
+    assert variance.variance_within(feature_map(make(X)), lists) == pytest.approx(expected)
+    constant = feature_map(make(np.ones_like(X) * qid[:, None]))
+    assert variance.variance_within(constant, lists) == 0.0
+
+
+def test_given_coefficients_have_no_C_of_the_start():
+    X, y = overlapping()
+    for model in (RankSVC(bound="tight", init=np.ones(5)), RankSVCCV(bound="tight", init=np.ones(5), cv=2, Cs=1)):
+        model.fit(X, y)
+        assert not hasattr(model, "init_C_")
+        assert not hasattr(model, "init_Cs_")
 
 
 def test_the_start_is_returned_if_nothing_better_is_found():

@@ -162,7 +162,8 @@ def _target(factor, support, size, linear, capped, total, y, z):
     for i in range(size):
         zy += z[i] * y[i]
         zz += z[i] * z[i]
-    mu = (zy - total) / zz
+    # No capped variable is left where the others run away: the programme is unbounded, as the caller will find.
+    mu = (zy - total) / zz if zz > 0.0 else 0.0
     for i in range(size):
         y[i] -= mu * z[i]
     _backward(factor, size, y)

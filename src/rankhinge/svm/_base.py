@@ -50,7 +50,8 @@ __all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
 def positive(values: Any, name: str) -> NDArray[np.float64]:
     """Numbers that may be a C or a scale."""
     numbers = as_numbers(values, name)
-    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
+    # Of numbers below the least normal one the inverse overflows.
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= np.finfo(np.float64).tiny)))
     if wrong.size:
         raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
     if numbers.max(initial=0.0) > LARGEST:
@@ -191,8 +192,9 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
-        by_default = isinstance(tuning.init_C, str)
-        init_C = unit_of_init_C(tuning.init, objective) if by_default else tuning.init_C
+        init_C, n_passes = tuning.init_C, 0.0
+        if isinstance(init_C, str):
+            init_C, n_passes = unit_of_init_C(tuning.init, objective)
         interrupted = None
         try:
             with Progress(self.verbose, ("start",)) as progress:
@@ -231,9 +233,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             random_state=seed_of(self.random_state),
             start=start,
         )
-        n_passes = found.n_passes + (3 if isinstance(tuning.C, str) else 1)
-        if by_default and isinstance(tuning.init, str) and tuning.init == "logistic":
-            n_passes += 1
+        n_passes += found.n_passes + (3 if isinstance(tuning.C, str) else 1)
         return solver, n_passes, interrupted
 
     def _earlier_coef(self, shape: tuple[int, ...]) -> NDArray[np.float64] | None:

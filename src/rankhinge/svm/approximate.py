@@ -21,6 +21,7 @@ from rankhinge.svm.rank_svc import RankSVC, Targets
 __all__ = ["ApproximateRankSVC"]
 
 
+_TOLERATED = 1e-6
 _FIXED = ("solver", "warm_start", "bound", "scale", "init", "init_C")
 
 
@@ -33,12 +34,14 @@ class EasySamples:
     signs : ndarray of shape (K, n)
         y of the easy samples, 0 for all others.
     tol : float
-        A constraint holds if it is violated by no more.
+        A constraint holds if it is violated by no more; `_TOLERATED`, by which samples count as easy.
     limit : int
         How many are handed out at a time, the worst first.
     """
 
-    def __init__(self, features: FeatureMap, signs: NDArray[np.int8], *, tol: float = 1e-6, limit: int = 64) -> None:
+    def __init__(
+        self, features: FeatureMap, signs: NDArray[np.int8], *, tol: float = _TOLERATED, limit: int = 64
+    ) -> None:
         self.features, self.signs, self.tol, self.limit = features, signs, tol, limit
 
     def violated(self, weights: NDArray[np.float64], scores: Scores, problems: NDArray[np.int64]) -> list[Violation]:
@@ -184,7 +187,8 @@ class ApproximateRankSVC(RankSVC):
         signs = np.zeros(margins.size, np.int8)
         for label in (True, False):
             mine = np.flatnonzero(known & (relevant == label))
-            easy = mine[margins[mine] >= 1.0]
+            # Support vectors lie at 1 but for rounding: the last bit must not decide.
+            easy = mine[margins[mine] >= 1.0 - _TOLERATED]
             easy = easy[np.argsort(-margins[easy], kind="stable")][: round(self.keep_easy * easy.size)]
             # A ranking needs both classes: if no sample of this one is difficult, the least easy one is.
             if easy.size == mine.size:

@@ -134,7 +134,7 @@ class Search(LinearRankingMachine):
         grids = []
         for init in self._inits(K, features.n_features):
             units = np.ones(K)
-            units[asked] = unit_of_init_C(init, whole)
+            units[asked], _ = unit_of_init_C(init, whole)
             grids.append(tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives, units))
         unfinished = Unfinished()
         watched = partial(watch, len(groups) * n_points(grids))
@@ -149,13 +149,11 @@ class Search(LinearRankingMachine):
         unfinished.warn("the search for a start")
         self._warn_of_unjudged(choice.judged, problems)
         grid = chosen.grid
+        tuning = choice.tuning
+        found = {"Cs_": choice.Cs, "scales_": grid.scales, "scores_": choice.scores, "init_scores_": choice.init_scores}
         if isinstance(grid.init, str):
             self.init_ = grid.init
-        tuning = choice.tuning
-        for name, values in zip(
-            ("Cs_", "scales_", "scores_", "init_scores_", "init_Cs_", "init_C_"),
-            (choice.Cs, grid.scales, choice.scores, choice.init_scores, grid.init_Cs, tuning.init_C),
-            strict=True,
-        ):
+            found |= {"init_Cs_": grid.init_Cs, "init_C_": tuning.init_C}
+        for name, values in found.items():
             setattr(self, name, values if K > 1 else values[0] if values.ndim > 1 else float(values[0]))
         return tuning

@@ -28,6 +28,7 @@ from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
+from rankhinge.svm.variance import variance_within
 
 __all__ = [
     "AUTO_PULL",
@@ -50,8 +51,6 @@ LARGEST = 1e60
 _ROUNDING = 1e-12
 # C of the start where nothing else is asked for: times the variance of the features, and as it is.
 _LOGISTIC_INIT_C, _CONVEX_INIT_C = 3.0, 100.0
-# Random directions whose scores tell the variance of all features; up to so many features each is looked at.
-_N_PROBES = 16
 
 
 def find_start(
@@ -145,24 +144,26 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
     return np.where(unit > 0, unit, 1.0)
 
 
-def unit_of_init_C(init: Any, objective: RankingObjective) -> NDArray[np.float64]:
-    """C of the starts of some kind, where nothing else is asked for, (K,); one pass over X for the logistic one.
+def unit_of_init_C(init: Any, objective: RankingObjective) -> tuple[NDArray[np.float64], int]:
+    """C of the starts of some kind, where nothing else is asked for, (K,), and the passes over X that it took.
 
-    ``3 / v`` for the logistic regression: the variance v of the features within the lists is, on average over random
-    signs z, that of the scores Xz (Hutchinson 1990). For other starts it does not depend on the features.
+    ``3 / v`` for the logistic regression, with the variance v of the features within the lists; for others it does not
+    depend on the features. One pass, or one for each problem that has samples of its own.
     """
-    K, d = objective.n_problems, objective.n_features
+    K = objective.n_problems
     if not isinstance(init, str) or init != "logistic":
-        return np.full(K, _CONVEX_INIT_C)
-    each = d <= _N_PROBES
-    probes = np.eye(d) if each else np.random.default_rng(0).choice([-1.0, 1.0], size=(d, _N_PROBES))
-    rows = objective.score(probes, np.zeros(probes.shape[1], np.int64)).values
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = [[_spread(lists, row) ** 2 for row in rows] for lists in objective.problems]
-        variance = np.sum(squares, axis=1) if each else np.mean(squares, axis=1)
+        return np.full(K, _CONVEX_INIT_C), 0
+    variances: dict[tuple[int, ...], float] = {}
+    variance = np.empty(K)
+    for k, lists in enumerate(objective.problems):
+        # Classes that are told apart on the same samples share what is known of these.
+        key = () if lists.index is None and lists.n_lists == 1 else (k,)
+        if key not in variances:
+            variances[key] = variance_within(objective.features, lists)
+        variance[k] = variances[key]
     # Features that are constant within the lists rank nothing, whatever C is; those that overflow are refused later.
     varies = (variance > _LOGISTIC_INIT_C / LARGEST) & np.isfinite(variance)
-    return np.divide(_LOGISTIC_INIT_C, variance, out=np.ones(K), where=varies)
+    return np.divide(_LOGISTIC_INIT_C, variance, out=np.ones(K), where=varies), len(variances)
 
 
 def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:
