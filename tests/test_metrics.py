@@ -469,8 +469,9 @@ def test_bad_input_is_named(call, message):
 def test_unknown_options_are_refused_at_once():
     with pytest.raises(TypeError, match="kk"):
         make_query_scorer("ndcg", kk=3)
-    with pytest.raises(TypeError, match="k"):
-        make_query_scorer("precision_at_k")
+    for name in ("precision_at_k", "precision"):
+        with pytest.raises(TypeError, match=rf"metric '{name}' .* 'k'; a depth is given as k=10 or in the name"):
+            make_query_scorer(name)
     for metric, option in (("ndcg", "kk"), ("ap", "gains"), ("auc", "k")):
         with pytest.raises(TypeError, match=option):
             per_query(metric, [1], [1], [1], **{option: 3})

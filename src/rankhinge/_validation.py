@@ -128,13 +128,13 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
     refuse_masked(qid, "qid")
     if isinstance(qid, set | frozenset) or not hasattr(qid, "__iter__"):
         raise ValueError(f"qid must be a sequence with an entry for each row, got {qid!r}")
-    if len(shape := getattr(qid, "shape", (0,))) != 1:
-        raise ValueError(f"qid must be one-dimensional, its shape is {shape}")
+    # An array made of a list would merge 1 and "1", and split tuples into columns.
+    rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
+    if isinstance(rows, np.ndarray) and rows.ndim != 1:
+        raise ValueError(f"qid must be one-dimensional, its shape is {rows.shape}")
     if callable(n_missing := getattr(qid, "null_count", None)) and n_missing():
         # A series of polars: in an array of objects its nulls would be None, which is a query like any other.
         raise ValueError(f"qid has {n_missing()} nulls")
-    # An array made of a list would merge 1 and "1", and split tuples into columns.
-    rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
     is_typed = isinstance(rows, np.ndarray) and rows.dtype != object
     queries, codes = _encode_array(rows) if is_typed else _encode_objects(rows)
     if len(codes) != n_samples:

@@ -52,6 +52,13 @@ def test_ranker_scores_are_those_of_separate_fits():
     assert model.gap_ <= 1e-9
 
 
+def test_five_folds_by_default():
+    X, y, qid = graded(n_queries=9)
+    model = SVMRankerCV(Cs=CS, random_state=0).fit(X, y, qid=qid)
+    assert model.cv is None
+    np.testing.assert_array_equal(model.scores_, SVMRankerCV(Cs=CS, cv=5, random_state=0).fit(X, y, qid=qid).scores_)
+
+
 @pytest.mark.parametrize("bound", ["convex", "tight"])
 def test_whether_folds_run_side_by_side_does_not_show(monkeypatch, bound):
     X, y = multiclass()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -192,3 +194,9 @@ def test_a_step_of_descent_lowers_it():
     lower = rank_hinge(scores - 1e-3 * gradient, relevant, mask=mask)
     assert lower < value
     assert lower >= value - 1e-3 * gradient[mask].square().sum() - 1e-12
+
+
+def test_the_room_opens_when_it_is_named():
+    code = "import rankhinge, sys; assert 'torch' not in sys.modules; print(rankhinge.torch.RankHingeLoss.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "RankHingeLoss"
