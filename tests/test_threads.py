@@ -199,6 +199,8 @@ class TestInterrupts:
             """
             import os, signal, threading, time
             from rankhinge._threads import run
+            # A shell's background jobs inherit that Ctrl-C is ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             running, begun, lock = 0, 0, threading.Lock()
             def task():
                 global running, begun
