@@ -90,11 +90,12 @@ class Unfinished:
     def __init__(self) -> None:
         self.n_fits, self.gaps = 0, list[float]()
 
-    def note(self, result: SolverResult, tol: float) -> None:
+    def note(self, result: SolverResult, tol: float) -> Unfinished:
         """Count the problems of a result that were to be solved."""
         gaps = result.gap[result.status != LEFT_OUT]
         self.n_fits += gaps.size
         self.gaps += gaps[gaps > tol].tolist()
+        return self
 
     def warn(self, stage: str) -> None:
         """Warn if there is something."""

@@ -175,9 +175,7 @@ class ApproximateRankSVC(RankSVC):
             self._chosen = {"C_": C}
             self._keep(solver.result(status="interrupted"))
             raise
-        unfinished = Unfinished()
-        unfinished.note(result, self.tol)
-        unfinished.warn("the binary SVM, which tells what is easy,")
+        Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
         return result.coef, int(np.ceil(result.n_passes))
 
     def _easy(

@@ -134,7 +134,8 @@ class Search(LinearRankingMachine):
         grids = []
         for init in self._inits(K, features.n_features):
             units = np.ones(K)
-            units[asked], _ = unit_of_init_C(init, whole)
+            if self.init_Cs is None or isinstance(self.init_Cs, Integral):
+                units[asked], _ = unit_of_init_C(init, whole)
             grids.append(tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives, units))
         unfinished = Unfinished()
         watched = partial(watch, len(groups) * n_points(grids))
@@ -149,11 +150,10 @@ class Search(LinearRankingMachine):
         unfinished.warn("the search for a start")
         self._warn_of_unjudged(choice.judged, problems)
         grid = chosen.grid
-        tuning = choice.tuning
         found = {"Cs_": choice.Cs, "scales_": grid.scales, "scores_": choice.scores, "init_scores_": choice.init_scores}
         if isinstance(grid.init, str):
             self.init_ = grid.init
-            found |= {"init_Cs_": grid.init_Cs, "init_C_": tuning.init_C}
+            found["init_Cs_"] = grid.init_Cs
         for name, values in found.items():
-            setattr(self, name, values if K > 1 else values[0] if values.ndim > 1 else float(values[0]))
-        return tuning
+            setattr(self, name, values if K > 1 else values[0])
+        return choice.tuning

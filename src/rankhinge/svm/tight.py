@@ -90,9 +90,7 @@ def find_start(
     except KeyboardInterrupt as error:
         result = solver.result(status="interrupted")
         raise InterruptedStart(Start(result.coef, result.n_passes)) from error
-    unfinished = Unfinished()
-    unfinished.note(result, tol)
-    unfinished.warn("the start")
+    Unfinished().note(result, tol).warn("the start")
     return Start(result.coef, result.n_passes)
 
 
