@@ -78,9 +78,11 @@ def draw_times(cells: list[dict[str, Any]], path: Path) -> None:
                 cell["seconds"],
                 cell["test"],
                 marker=marker,
-                markersize=8,
+                markersize=7,
                 linestyle="",
                 color=colour,
+                # Rivals that end at the same place are to be seen all the same.
+                alpha=0.75,
                 markeredgecolor=colour,
                 fillstyle="full" if cell.get("converged", True) else "none",
                 markeredgewidth=1.4,
@@ -91,7 +93,8 @@ def draw_times(cells: list[dict[str, Any]], path: Path) -> None:
         panel.margins(0.12)
         low, high = panel.get_xlim()
         # Panels that span little would be left with a single label.
-        panel.xaxis.set_major_locator(LogLocator(subs=(1, 3) if high < 300 * low else (1,)))
+        subs = (1, 2, 5) if high < 20 * low else (1, 3) if high < 300 * low else (1,)
+        panel.xaxis.set_major_locator(LogLocator(subs=subs))
         panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         panel.xaxis.set_minor_formatter(NullFormatter())
         panel.grid(which="major", color="0.92")

@@ -459,6 +459,9 @@ def test_huge_scores_are_compared_without_overflow():
         (lambda: per_query("map", [1], [1], [1]), "^metric is 'map', choose one of average_prec"),
         (lambda: per_query("ap", [1], [1], None), "^qid is missing"),
         (lambda: make_query_scorer("mrr"), "^metric is 'mrr', choose one of"),
+        (lambda: make_query_scorer("ndcg@0"), "^metric is 'ndcg@0': after the @ there must be an integer"),
+        (lambda: make_query_scorer("ndcg@1", k=3), "^metric is 'ndcg@1', with its depth in its name: k=3 is a second"),
+        (lambda: per_query("ndcg@1", [1, 0], [1, 0], [0, 0], k=3), "k=3 is a second"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOME = {
     "MostViolatingRanking": "inference",
     "MostViolatingRankings": "inference",
+    "TightHinge": "inference",
     "most_violating_ranking": "inference",
     "most_violating_rankings": "inference",
     "ranking_loss": "inference",
@@ -23,6 +24,7 @@ _HOME = {
     "LatentSVC": "latent",
     "LatentStructuralSVC": "latent",
     "ApproximateRankSVC": "svm",
+    "RankPath": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",
     "SVMRanker": "svm",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from rankhinge import svm as svm
     from rankhinge.inference import MostViolatingRanking as MostViolatingRanking
     from rankhinge.inference import MostViolatingRankings as MostViolatingRankings
+    from rankhinge.inference import TightHinge as TightHinge
     from rankhinge.inference import most_violating_ranking as most_violating_ranking
     from rankhinge.inference import most_violating_rankings as most_violating_rankings
     from rankhinge.inference import ranking_loss as ranking_loss
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from rankhinge.latent import LatentStructuralSVC as LatentStructuralSVC
     from rankhinge.latent import LatentSVC as LatentSVC
     from rankhinge.svm import ApproximateRankSVC as ApproximateRankSVC
+    from rankhinge.svm import RankPath as RankPath
     from rankhinge.svm import RankSVC as RankSVC
     from rankhinge.svm import RankSVCCV as RankSVCCV
     from rankhinge.svm import SVMRanker as SVMRanker

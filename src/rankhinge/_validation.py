@@ -168,9 +168,14 @@ def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
     What is not of two dimensions, or no number, is for others to refuse, and returned as it is.
     """
     refuse_masked(y, "y")
-    if mask is None or hasattr(y, "toarray"):
+    if hasattr(y, "toarray"):
         return y
     labels = np.asarray(y)
+    if mask is None:
+        if labels.ndim == 2 and labels.dtype.kind == "f":
+            for row, column in np.argwhere(np.isnan(labels))[:1]:
+                raise ValueError(f"y[{row}, {column}] is nan: mask= tells which entries are labelled (~np.isnan(y))")
+        return y
     if labels.ndim != 2 or labels.dtype.kind not in "biufO":
         return y
     known = check_mask(mask, labels.shape)

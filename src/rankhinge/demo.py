@@ -118,13 +118,20 @@ def _timed(fit: Callable[[], Any]) -> tuple[Any, float]:
     return model, time.perf_counter() - start
 
 
+def _folds(split: _Split) -> list[Any]:
+    """Folds with all ten digits in the same proportions, for one digit and for all: each has the same C in both."""
+    from sklearn.model_selection import StratifiedKFold
+
+    return list(StratifiedKFold(5, shuffle=True, random_state=0).split(split.X, split.y))
+
+
 def _rank_svc(loss: str) -> Callable[[_Split], _Outcome]:
     """`RankSVC` with C by cross-validation on the training part; the time is that of the final fit."""
     from rankhinge import RankSVC, RankSVCCV
 
     def run(split: _Split) -> _Outcome:
         y = split.y == _DIGIT
-        C = RankSVCCV(loss=loss, Cs=np.logspace(0, 5, 6), random_state=0).fit(split.X, y).C_
+        C = RankSVCCV(loss=loss, Cs=np.logspace(0, 5, 6), cv=_folds(split)).fit(split.X, y).C_
         model, seconds = _timed(lambda: RankSVC(loss=loss, C=C).fit(split.X, y))
         return _Outcome(model.decision_function(split.X_test), seconds, model.gap_)
 
@@ -183,7 +190,8 @@ def _all_digits(split: _Split) -> None:
     from rankhinge import RankSVCCV
 
     # Ten problems in lockstep, each with a C of its own.
-    scores = RankSVCCV(Cs=np.logspace(0, 5, 6), random_state=0).fit(split.X, split.y).decision_function(split.X_test)
+    model = RankSVCCV(Cs=np.logspace(0, 5, 6), cv=_folds(split)).fit(split.X, split.y)
+    scores = model.decision_function(split.X_test)
     ours, theirs = [], []
     for digit in range(10):
         relevant = (split.y_test == digit).astype(np.int64)
@@ -197,7 +205,10 @@ def _all_digits(split: _Split) -> None:
     print(_table(["test AP", *map(str, range(10)), "mean"], rows))
     wins = sum(mine > other for mine, other in zip(ours, theirs, strict=True))
     losses = sum(mine < other for mine, other in zip(ours, theirs, strict=True))
-    print(f"On this draw RankSVC ranks {wins} of the 10 digits better than LinearSVC, and {losses} worse.")
+    print(
+        f"On this draw RankSVC ranks {wins} of the 10 digits better than LinearSVC, and {losses} worse. For digit "
+        f"{_DIGIT} it is\nwithin the gap of the model in the plot, not the same to the last digit."
+    )
 
 
 def _precision_recall(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, train_test_split
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from rankhinge.latent import Bags, BagTransformer, LatentRankSVC
+from rankhinge.latent import transformer as transformer_module
 from rankhinge.latent.segments import segment_best, segment_maxima
 
 
@@ -274,6 +276,57 @@ def test_transformer_whatever_the_output_is_set_to(equal):
         assert isinstance(scaled, Bags)
         np.testing.assert_allclose(scaled.candidates(), expected)
         make_pipeline(BagTransformer(StandardScaler()), LatentRankSVC()).fit(bags, y)
+
+
+def named(names, sizes=(2, 3, 4, 3)):
+    pandas = pytest.importorskip("pandas")
+    return [pandas.DataFrame(part[:, : len(names)], columns=names) for part in parts(list(sizes))]
+
+
+def test_transformer_checks_names_and_passes_them_on():
+    frames = named(["u", "v"])
+    transformer = BagTransformer(StandardScaler()).fit(frames)
+    assert transformer.feature_names_in_.tolist() == ["u", "v"]
+    assert transformer.transform(frames).feature_names.tolist() == ["u", "v"]
+    assert transformer.get_feature_names_out().tolist() == ["u", "v"]
+    with pytest.raises(ValueError, match=r"feature names should match .* got \['v', 'u'\], fitted with \['u', 'v'\]"):
+        transformer.transform([frame[["v", "u"]] for frame in frames])
+    with pytest.warns(UserWarning, match="BagTransformer was fitted with feature names") as caught:
+        unnamed = transformer.transform([frame.to_numpy() for frame in frames])
+    assert len(caught) == 1
+    np.testing.assert_array_equal(unnamed.candidates(), transformer.transform(frames).candidates())
+    with pytest.warns(UserWarning, match="BagTransformer was fitted without feature names"):
+        BagTransformer(StandardScaler()).fit([frame.to_numpy() for frame in frames]).transform(frames)
+    assert not hasattr(transformer.fit([frame.to_numpy() for frame in frames]), "feature_names_in_")
+
+
+def test_transformer_of_columns_by_name():
+    frames = named(["u", "v", "w"])
+    transformer = BagTransformer(make_column_transformer((StandardScaler(), ["w"]), ("passthrough", ["u"])))
+    result = transformer.fit_transform(frames)
+    assert result.feature_names.tolist() == ["standardscaler__w", "passthrough__u"]
+    np.testing.assert_array_equal(result[1][:, 1], frames[1]["u"])
+    y = np.array([1, 0, 1, 0])
+    assert make_pipeline(transformer, LatentRankSVC()).fit(frames, y).score(frames, y) > 0
+
+
+def test_transformer_of_frames_without_pandas(monkeypatch):
+    frames = named(["u", "v"])
+
+    def refuse(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(transformer_module, "import_module", refuse)
+    result = BagTransformer(StandardScaler()).fit(Bags(frames)).transform(Bags(frames))
+    assert result.feature_names.tolist() == ["u", "v"]
+
+
+def test_no_such_bag():
+    bags = Bags(parts())
+    np.testing.assert_array_equal(bags[-1], bags[len(bags) - 1])
+    for key in (len(bags), -len(bags) - 1):
+        with pytest.raises(IndexError, match=f"there is no bag {key}: there are {len(bags)} bags"):
+            bags[key]
 
 
 def test_transformer_and_features():

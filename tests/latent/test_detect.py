@@ -71,6 +71,8 @@ def test_refuses(trained):
         plot_localisations(windows[1:], bags, model.chosen_history_, [0])
     with pytest.raises(ValueError, match="choices have 3 columns"):
         plot_localisations(windows, bags, np.zeros((1, 3), int), [0])
+    with pytest.raises(ValueError, match=f"shown has 300, but there are {len(bags)} bags"):
+        plot_localisations(windows, bags, model.chosen_history_, [0, 300])
 
 
 def test_history_of_the_choices(trained):
@@ -91,6 +93,8 @@ def test_picture(trained):
     truth = [GRID[where[b]] for b in shown]
     figure = plot_localisations(windows, bags, model.chosen_history_, shown, truth=truth)
     assert len(figure.axes) == 3 * (model.n_outer_ + 1)
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
+    assert labels == [*(f"round {k + 1}" for k in range(model.n_outer_)), "end"]
     # Nine windows, the truth and the choice.
     assert len(figure.axes[0].patches) == 11
     pictures = [np.zeros((22, 22))] * 3

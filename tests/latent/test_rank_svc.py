@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rankhinge import RankSVC, metrics
-from rankhinge.latent import Bags, BagTransformer, LatentRankSVC
+from rankhinge.latent import Bags, BagTransformer, LatentRankSVC, LatentStructuralSVC, LatentSVC
 from tests.latent.helpers import bags_and_labels, multilabel_bags, outer_objective
 from tests.svm.helpers import binary, multiclass, multilabel
 
@@ -423,3 +423,11 @@ def test_scores_of_the_model_so_far():
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     assert len(seen) > 5
     assert seen[-1] >= 0.9 * model.score(bags, y)
+
+
+@pytest.mark.parametrize("machine", [LatentRankSVC, LatentSVC, LatentStructuralSVC])
+def test_a_model_that_ranks_nothing_says_so(machine):
+    X, y = np.zeros((40, 3)), np.arange(40) % 4 == 0
+    with pytest.warns(UserWarning, match="the coefficients are all 0, .* Scale the features, or choose a larger C"):
+        model = machine().fit([row[None] for row in X], y)
+    assert not model.coef_.any()

@@ -122,3 +122,9 @@ def test_constraints_that_bind_hold():
     model = ApproximateRankSVC(C=10.0, keep_easy=1.0).fit(X, y)
     easy = easy_of(model, X, y)
     assert (np.where(y, 1, -1) * (X @ model.coef_[0]))[easy].min() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_model_that_ranks_nothing_is_not_told_of_another_bound():
+    X, y = np.zeros((40, 3)), np.arange(40) % 4 == 0
+    with pytest.warns(UserWarning, match="the coefficients are all 0, .* choose a larger C$"):
+        ApproximateRankSVC().fit(X, y)

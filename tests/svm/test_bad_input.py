@@ -118,9 +118,28 @@ def test_grid_of_C(Cs):
         RankSVCCV(Cs=Cs).fit(X, y)
     with pytest.raises(ValueError, match=f"Cs must be .*{message}"):
         SVMRankerCV(Cs=Cs).fit(XG, YG, qid=QID)
-    if np.ndim(Cs) == 1:
-        with pytest.raises(ValueError, match="Cs must be positive and finite"):
-            rank_svm_path(X, y, Cs)
+    message = "positive and finite" if np.ndim(Cs) == 1 and np.size(Cs) else "a vector of one value or more, got "
+    with pytest.raises(ValueError, match=f"Cs must be {message}"):
+        rank_svm_path(X, y, Cs)
+
+
+def test_a_path_has_a_vector_of_C_where_a_search_may_have_a_number_of_them():
+    with pytest.raises(ValueError, match="Cs must be a vector of one value or more, got 5"):
+        rank_svm_path(X, y, 5)
+
+
+def test_a_ranker_is_one_problem():
+    for name in ("C", "scale", "init_C"):
+        with pytest.raises(ValueError, match=rf"The '{name}' parameter .* must be a float in .* or a str among"):
+            SVMRanker(bound="tight", **{name: [1.0, 2.0]}).fit(XG, YG, qid=QID)
+
+
+@pytest.mark.parametrize("fit", [RankSVC().fit, RankSVCCV().fit, lambda X, Y: rank_svm_path(X, Y, [1.0])])
+def test_missing_labels_without_a_mask(fit):
+    Y = np.column_stack([y, 1 - y]).astype(np.float64)
+    Y[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"y\[3, 1\] is nan: mask= tells which entries are labelled"):
+        fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -197,13 +197,28 @@ def test_scoring_of_queries(bound):
     assert not np.allclose(by_name.scores_, SVMRankerCV(**options).fit(X, y, qid=qid).scores_, equal_nan=True)
 
 
-@pytest.mark.parametrize("scoring", ["f1", "ap@3", "ndcg@", "ndcg@0", "ndcg@x", "precision"])
+@pytest.mark.parametrize("scoring", ["f1", "ap@3", "ndcg@", "ndcg@0", "ndcg@x"])
 def test_unknown_scoring(scoring):
     X, y = binary()
     with pytest.raises(ValueError, match=rf"scoring='{scoring}' is not known: "):
         RankSVCCV(scoring=scoring).fit(X, y)
     with pytest.raises(ValueError, match="is not known"):
         SVMRankerCV(scoring=scoring).fit(X, y)
+
+
+@pytest.mark.parametrize("scoring", ["precision", "precision_at_k"])
+def test_scoring_that_needs_a_depth(scoring):
+    X, y = binary()
+    with pytest.raises(ValueError, match=rf"scoring='{scoring}' needs a depth: 'precision@5' for instance"):
+        RankSVCCV(scoring=scoring).fit(X, y)
+
+
+def test_a_function_that_takes_something_else():
+    X, y, qid = graded(n_queries=12)
+    with pytest.raises(ValueError, match=r"cannot be called with \(labels, scores, qid\): .*'qid'"):
+        SVMRankerCV(scoring=lambda labels, scores: 0.0).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"cannot be called with \(labels, scores\): .*'k'"):
+        RankSVCCV(scoring=metrics.precision_at_k).fit(X, y > 0)
 
 
 def test_a_metric_of_the_users_sees_lists_with_a_relevant_sample_only():

@@ -114,6 +114,9 @@ def test_approximation_in_its_first_stage_or_later(interrupt_after, k):
     interrupt_after.undo()
     assert model.status_ == "interrupted"
     assert np.isfinite(model.decision_function(X)).all()
+    assert model.n_easy_ + model.n_difficult_ == len(y)
+    assert model.binary_coef_.shape == model.coef_.shape
+    assert model.n_easy_ == 0 or k > 1
     assert model.fit(X, y).status_ == "converged"
 
 

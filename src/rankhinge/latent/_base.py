@@ -25,7 +25,7 @@ from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
-from rankhinge.svm._fitting import interrupts, warn_user
+from rankhinge.svm._fitting import interrupts, warn_of_zeros, warn_user
 from rankhinge.svm.rank_svc import Targets, as_targets, encode_targets
 from rankhinge.svm.threshold import cut_rankings
 
@@ -277,6 +277,9 @@ class LatentMachine(BagPredictor):
         }
 
     def _warn(self, kept: Kept) -> None:
+        """Warn of models that rank nothing, and of those that may be far from where the fit would end."""
+        flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & (kept.gap <= self.tol)
+        warn_of_zeros(int(flat.sum()), flat.size, "Scale the features, or choose a larger C")
         if np.max(kept.gap) > self.tol:
             message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
         elif "max_outer" in kept.status:

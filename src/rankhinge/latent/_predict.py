@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankhinge.latent.bags import Bags, as_bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures
+from rankhinge.latent.names import check_names
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.svm._base import LinearRankingMachine
-from rankhinge.svm._fitting import warn_user
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of
 
@@ -34,7 +34,7 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         bags = as_bags(X)
         if len(bags) == 0:
             raise ValueError("there are no bags")
-        self._check_names(bags.feature_names, reset)
+        check_names(self, bags.feature_names, reset)
         if reset:
             self.n_features_in_ = bags.n_features
         elif bags.n_features != self.n_features_in_:
@@ -43,24 +43,6 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
                 f"{self.n_features_in_} features as input"
             )
         return bags
-
-    def _check_names(self, names: NDArray[Any] | None, reset: bool) -> None:
-        """Remember the features' names, or compare with those of training, as scikit-learn does."""
-        if reset:
-            self.__dict__.pop("feature_names_in_", None)
-            if names is not None:
-                self.feature_names_in_ = names
-            return
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None and names is not None and not np.array_equal(known, names):
-            raise ValueError(
-                "The feature names should match those that were passed during fit: "
-                f"got {names[:5].tolist()}, fitted with {known[:5].tolist()}"
-            )
-        if (known is None) != (names is None):
-            which = "X does not have valid feature names, but" if names is None else "X has feature names, but"
-            how = "with" if names is None else "without"
-            warn_user(f"{which} {type(self).__name__} was fitted {how} feature names")
 
     def _loss(self) -> RankingLoss:
         """Whose metric `score` is."""
@@ -135,6 +117,8 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, mask: ArrayLike | None = None) -> float:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
+
+        Average precision for machines without a `loss`, too; accuracy for ``loss="zero-one"``.
 
         Parameters
         ----------

@@ -170,7 +170,9 @@ class Bags:
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]
         if isinstance(key, int | np.integer):
-            b = range(len(self))[key]
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"there is no bag {key}: there are {len(self)} bags")
+            b = int(key) % len(self)
             rows: Any = slice(self._start[b], self._stop[b])
             return self._X[rows if self._order is None else self._order[rows]]
         if isinstance(key, tuple):

@@ -140,7 +140,7 @@ def plot_localisations(
     truth : sequence of arrays of shape (m, 4), optional
         True boxes of the shown bags, drawn dashed.
     labels : sequence of str, optional
-        A name for each row.
+        A name for each row; by default the rows are the rounds of training, and the last one is its end.
 
     Returns
     -------
@@ -156,6 +156,9 @@ def plot_localisations(
         raise ValueError(f"windows have shape {boxes.shape}, but there are {bags.n_candidates} candidates")
     if table.shape[1] != len(bags):
         raise ValueError(f"choices have {table.shape[1]} columns, but there are {len(bags)} bags")
+    strange = [b for b in shown if not 0 <= b < len(bags)]
+    if strange:
+        raise ValueError(f"shown has {strange[0]}, but there are {len(bags)} bags")
     figure = Figure(figsize=(2.0 * len(shown), 2.0 * len(table)), layout="constrained")
     axes = figure.subplots(len(table), len(shown), squeeze=False)
 
@@ -177,6 +180,8 @@ def plot_localisations(
                 outline(axis, own[chosen], edgecolor="tab:red", linewidth=1.8)
             axis.set(xlim=(own[:, 0].min(), own[:, 2].max()), ylim=(own[:, 3].max(), own[:, 1].min()), aspect="equal")
             axis.set(xticks=[], yticks=[])
-    for row in range(len(table)):
-        axes[row, 0].set_ylabel(f"round {row + 1}" if labels is None else labels[row])
+    if labels is None:
+        labels = [*(f"round {row}" for row in range(1, len(table))), "end"]
+    for row, label in enumerate(labels):
+        axes[row, 0].set_ylabel(label)
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from rankhinge.latent.bags import Bags, as_bags, is_bags_like
+from rankhinge.latent.names import check_names
 
 __all__ = ["BagTransformer"]
 
@@ -28,7 +30,8 @@ class BagTransformer(
     ----------
     transformer : transformer
         Of scikit-learn's kind. It is fitted to the candidates of the training bags, all of them alike and without
-        labels: a bag's label is not its candidates'.
+        labels: a bag's label is not its candidates'. Bags that were made of frames come to it as a frame (of pandas,
+        where that is installed), so that it may ask for columns by name.
 
     Attributes
     ----------
@@ -36,6 +39,8 @@ class BagTransformer(
         The fitted one.
     n_features_in_ : int
         Features of a candidate; only if the transformer knows it.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names; only if the bags were made of frames.
 
     Examples
     --------
@@ -63,8 +68,14 @@ class BagTransformer(
         -------
         self
         """
-        candidates = X if _is_plain(X) else as_bags(X).candidates()
-        self.transformer_ = clone(self.transformer).fit(candidates)
+        if _is_plain(X):
+            self.transformer_ = clone(self.transformer).fit(X)
+            names = getattr(self.transformer_, "feature_names_in_", None)
+        else:
+            bags = as_bags(X)
+            names = bags.feature_names
+            self.transformer_ = clone(self.transformer).fit(_framed(bags.candidates(), names))
+        check_names(self, names, reset=True)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -82,15 +93,20 @@ class BagTransformer(
         if _is_plain(X):
             return self.transformer_.transform(X)
         bags = as_bags(X)
-        transformed = self.transformer_.transform(bags.candidates())
+        check_names(self, bags.feature_names, reset=False)
+        known = getattr(self, "feature_names_in_", None)
+        transformed = self.transformer_.transform(_framed(bags.candidates(), known))
         result = Bags(transformed, offsets=bags.offsets)
         result._ids = bags._ids
+        if known is not None and result.feature_names is None and hasattr(self.transformer_, "get_feature_names_out"):
+            result.feature_names = self.get_feature_names_out()
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Those of the transformer."""
         check_is_fitted(self)
-        return self.transformer_.get_feature_names_out(input_features)
+        names = getattr(self, "feature_names_in_", None) if input_features is None else input_features
+        return self.transformer_.get_feature_names_out(names)
 
     @property
     def n_features_in_(self) -> int:
@@ -110,3 +126,14 @@ class BagTransformer(
 
 def _is_plain(X: Any) -> bool:
     return not isinstance(X, Bags) and not is_bags_like(X)
+
+
+def _framed(candidates: Any, names: NDArray[Any] | None) -> Any:
+    """The candidates as a frame if they have names and there is pandas, else as they are."""
+    if names is None or candidates.shape[1] != len(names):
+        return candidates
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        return candidates
+    return pandas.DataFrame(candidates, columns=names)

@@ -27,15 +27,20 @@ _VALUES: dict[Any, Callable[..., Floats]] = {
 _SHORT = {"ap": average_precision, "rr": reciprocal_rank, "precision": precision_at_k}
 
 
-def metric_named(name: str) -> tuple[Any, dict[str, Any]]:
-    """A metric by its name, and the options that the name implies: ``"ndcg@10"`` is NDCG with ``k=10``."""
+def metric_named(name: str, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    """A metric by its name, and its options with those that the name implies: ``"ndcg@10"`` is NDCG with ``k=10``."""
     functions = {function.__name__: function for function in _VALUES} | _SHORT
     plain, at, depth = name.partition("@") if isinstance(name, str) else (None, "", "")
     function = functions.get(plain)
     takes_depth = function is not None and "k" in inspect.signature(function).parameters
-    if function is None or (at and not (takes_depth and depth.isdecimal() and int(depth) > 0)):
+    if function is None or (at and not takes_depth):
         raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}, ndcg@k, precision@k")
-    return function, {"k": int(depth)} if at else {}
+    if at and not (depth.isdecimal() and int(depth) > 0):
+        raise ValueError(f"metric is {name!r}: after the @ there must be an integer of at least 1")
+    options = options or {}
+    if at and "k" in options:
+        raise ValueError(f"metric is {name!r}, with its depth in its name: k={options['k']} is a second one")
+    return function, {"k": int(depth)} | options if at else options
 
 
 def per_query(
@@ -68,9 +73,9 @@ def per_query(
     >>> queries.tolist(), values.tolist()
     ([7, 2], [1.0, 0.5])
     """
-    function, implied = metric_named(metric)
+    function, options = metric_named(metric, options)
     if qid is None:
         raise ValueError("qid is missing: one query per row is needed")
-    call = inspect.signature(function).bind(relevance, scores, qid=qid, **implied | options)
+    call = inspect.signature(function).bind(relevance, scores, qid=qid, **options)
     call.apply_defaults()
     return evaluate(_VALUES[function], *call.args, **call.kwargs)

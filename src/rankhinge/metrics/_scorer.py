@@ -46,8 +46,7 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     >>> make_query_scorer("ndcg", k=1)(Ridge().fit(X, y), X, y, qid=qid)
     1.0
     """
-    function, implied = metric_named(metric) if isinstance(metric, str) else (metric, {})
-    options = implied | options
+    function, options = metric_named(metric, options) if isinstance(metric, str) else (metric, options)
     # Inside a grid search a misspelt option would only show up as a score of nan.
     try:
         inspect.signature(function).bind([], [], qid=[], **options)

@@ -22,7 +22,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SOLVERS, Solver, SolverResult, Tight, make_solver, seed_of
-from rankhinge.svm._fitting import interrupts, warn_user
+from rankhinge.svm._fitting import interrupts, warn_of_zeros, warn_user
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
@@ -45,6 +45,9 @@ except ImportError:  # scikit-learn before 1.9
 
 
 __all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
+
+# What the progress line calls an iteration of the fit that finds the start.
+_START = "start: iteration"
 
 
 def positive(values: Any, name: str) -> NDArray[np.float64]:
@@ -197,7 +200,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             init_C, n_passes = unit_of_init_C(tuning.init, objective)
         interrupted = None
         try:
-            with Progress(self.verbose, ("start",)) as progress:
+            with Progress(self.verbose, (_START,)) as progress:
                 steps = count(1)
                 found = find_start(
                     tuning.init,
@@ -206,7 +209,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                     tol=self.tol,
                     max_iter=self.max_iter,
                     random_state=self.random_state,
-                    watch=lambda: progress.update(start=float(next(steps))),
+                    watch=lambda: progress.update(**{_START: float(next(steps))}),
                 )
         except InterruptedStart as error:
             found, interrupted = error.start, KeyboardInterrupt()
@@ -308,13 +311,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _warn_of_flaws(self, result: SolverResult) -> None:
         """Warn if the model ranks nothing, or if it may be far from the optimum."""
-        n_flat = np.count_nonzero(~result.coef.any(axis=0) & (result.gap <= self.tol))
-        if n_flat and self.bound == "convex":
-            which = "" if result.coef.shape[1] == 1 else f" of {n_flat} of the {result.coef.shape[1]} problems"
-            warn_user(
-                f"the coefficients{which} are all 0, and so all scores are equal: within tol that is the minimum for "
-                "these features and this C. Scale the features, choose a larger C, or bound='tight'"
-            )
+        flat = ~result.coef.any(axis=0) & (result.gap <= self.tol)
+        if self.bound == "convex":
+            tight = ", or bound='tight'" if "bound" in self.get_params() else ""
+            warn_of_zeros(int(flat.sum()), flat.size, f"Scale the features, choose a larger C{tight}")
         worst = float(np.max(result.gap))
         if worst > self.tol:
             meaning = "the objective may be that much above its minimum"

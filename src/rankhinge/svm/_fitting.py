@@ -84,6 +84,16 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def warn_of_zeros(n_flat: int, n_problems: int, ways_out: str) -> None:
+    """Warn if some models rank nothing."""
+    if n_flat:
+        which = "" if n_problems == 1 else f" of {n_flat} of the {n_problems} problems"
+        warn_user(
+            f"the coefficients{which} are all 0, and so all scores are equal: within tol that is the minimum for these "
+            f"features and this C. {ways_out}"
+        )
+
+
 class Unfinished:
     """What the fits of an earlier stage have left open: how many there were, and the gaps that are above tol."""
 

@@ -90,6 +90,16 @@ class ApproximateRankSVC(RankSVC):
     References
     ----------
     Mohapatra, Jawahar, Kumar: Efficient Optimization for Average Precision SVM, NIPS 2014, section 3.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from rankhinge import ApproximateRankSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ApproximateRankSVC(C=100.0).fit(scale(X), y)
+    >>> model.n_easy_ > 100, model.n_easy_ + model.n_difficult_, model.score(scale(X), y) > 0.99
+    (True, 569, True)
     """
 
     n_easy_: Any
@@ -129,12 +139,12 @@ class ApproximateRankSVC(RankSVC):
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
         features, C = feature_map(X), tuning.C
         chosen = np.flatnonzero(usable)
-        known = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
+        known = targets.known()
         self._finish_with = (features, targets, usable)
-        binary, n_passes = self._binary_svm(features, targets, chosen, C)
+        binary, n_passes = self._binary_svm(features, targets, usable, C)
         margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
         signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
-        self._describe(binary, signs, known, usable)
+        self._describe(binary, signs, targets, usable)
         problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
         objective = RankingObjective(features, problems, get_loss(self.loss))
         # w₀ satisfies all constraints: the search begins with a feasible point.
@@ -147,7 +157,7 @@ class ApproximateRankSVC(RankSVC):
         self,
         binary: NDArray[np.float64],
         signs: NDArray[np.int8],
-        known: NDArray[np.bool_],
+        targets: Targets,
         usable: NDArray[np.bool_],
     ) -> None:
         """Fitted attributes of the first stage."""
@@ -155,25 +165,27 @@ class ApproximateRankSVC(RankSVC):
         self.binary_coef_[usable] = binary.T
         n_easy, n_difficult = np.zeros((2, usable.size), np.int64)
         n_easy[usable] = np.count_nonzero(signs, axis=1)
-        n_difficult[usable] = known[usable].sum(axis=1) - n_easy[usable]
+        n_difficult[usable] = targets.known()[usable].sum(axis=1) - n_easy[usable]
         self.n_easy_ = int(n_easy[0]) if n_easy.size == 1 else n_easy
         self.n_difficult_ = int(n_difficult[0]) if n_easy.size == 1 else n_difficult
 
     def _binary_svm(
-        self, features: FeatureMap, targets: Targets, chosen: NDArray[np.int64], C: NDArray[np.float64]
+        self, features: FeatureMap, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], int]:
         """w₀ of each problem, of shape (d, K), and the passes over X that it took."""
-        lists = targets.lists()
-        objective = RankingObjective(features, [lists[k] for k in chosen], get_loss("zero-one"))
+        problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
+        objective = RankingObjective(features, problems, get_loss("zero-one"))
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
         solver = make_solver("bundle", objective, C, **options)
         try:
             with interrupts(), Progress(self.verbose) as progress:
                 result = solver.run(lambda running: progress.update(**running.report()))
         except KeyboardInterrupt:
-            # The binary SVM as far as it has come: a model all the same.
+            # The binary SVM as far as it has come: a model all the same, which finds nothing easy yet.
             self._chosen = {"C_": C}
-            self._keep(solver.result(status="interrupted"))
+            result = solver.result(status="interrupted")
+            self._keep(result)
+            self._describe(result.coef, np.zeros((len(problems), features.n_samples), np.int8), targets, usable)
             raise
         Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
         return result.coef, int(np.ceil(result.n_passes))

@@ -78,8 +78,10 @@ class RankSVCCV(Search, RankSVC):
         What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
         function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
         metric.
-    solver, tol, max_iter, threshold, random_state, verbose
+    solver, tol, max_iter, threshold, verbose
         As for `RankSVC`; the paths use the bundle solver.
+    random_state : int, RandomState or None, default None
+        As for `RankSVC`, and for the folds: with None they are drawn anew at each fit.
 
     Attributes
     ----------
@@ -189,7 +191,7 @@ class RankSVCCV(Search, RankSVC):
         """The problems that have both classes in the training part of a fold."""
         metric = list_metric(get_loss(self.loss), self.scoring)
         of_signs = self.scoring is None and get_loss(self.loss).family == "zero-one"
-        labelled = np.ones_like(targets.relevant) if targets.labelled is None else targets.labelled
+        labelled = targets.known()
         inside = np.zeros(targets.relevant.shape[1], dtype=bool)
         inside[train] = True
         if np.asarray(train).dtype != bool and np.count_nonzero(inside) < len(train):
@@ -237,6 +239,18 @@ class SVMRankerCV(Search, SVMRanker):
         For the tight bound; see `RankSVCCV`.
     coef_, … :
         Of the model refitted to all data; see `SVMRanker`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge import SVMRankerCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=300) + 1), 0, 2)
+    >>> qid = np.repeat(np.arange(30), 10)
+    >>> ranker = SVMRankerCV(Cs=[1.0, 10.0, 100.0], random_state=0).fit(X, y, qid=qid)
+    >>> ranker.C_ in (1.0, 10.0, 100.0), ranker.scores_.shape
+    (True, (3, 5))
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

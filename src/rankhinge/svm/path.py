@@ -138,9 +138,9 @@ def rank_svm_path(
         ensure_min_samples=2,
     )
     loss = get_loss(loss)
-    Cs = np.sort(positive(Cs, "Cs").ravel())
-    if Cs.size == 0:
-        raise ValueError("Cs must be positive and finite, got none")
+    if np.ndim(Cs) != 1 or np.size(Cs) == 0:
+        raise ValueError(f"Cs must be a vector of one value or more, got {Cs!r}")
+    Cs = np.sort(positive(Cs, "Cs"))
     if qid is None:
         targets = encode_targets(as_targets(y, mask), mask)
         if not targets.usable().all():

@@ -144,7 +144,7 @@ def lists_metric(loss: RankingLoss, gains: Any, scoring: str | Callable[..., flo
     if isinstance(scoring, QueryScorer):
         return partial(_of_lists, scoring)
     if callable(scoring):
-        return partial(_of_relevant_lists, _function(scoring))
+        return partial(_of_relevant_lists, _function(scoring, qid=None))
     options = {"gains": gains} if scoring.startswith("ndcg") else {}
     return partial(_named(scoring), no_positives="skip", **options)
 
@@ -163,13 +163,24 @@ def _of_lists(scorer: QueryScorer, labels: NDArray[Any], scores: NDArray[Any], *
     return scorer.measure(labels, scores, qid=np.zeros(scores.size, np.intp) if qid is None else qid)
 
 
-def _function(scoring: Callable[..., float]) -> Callable[..., float]:
-    """A function of the user's, if it is one of labels and scores."""
+def _function(scoring: Callable[..., float], **keywords: Any) -> Callable[..., float]:
+    """A function of the user's, if it is one of labels and scores, and of these keywords."""
     if hasattr(scoring, "_score_func"):
         raise ValueError(
             f"scoring={scoring!r} is a scorer, which asks an estimator: pass the function of labels and scores that it "
             "is made of, or the name of a metric"
         )
+    try:
+        inspect.signature(scoring).bind([], [], **keywords)
+    except TypeError as error:
+        wanted = ", ".join(["labels", "scores", *keywords])
+        raise ValueError(
+            f"scoring={scoring!r} cannot be called with ({wanted}): {error}. Pass a function that can, or the name "
+            "of a metric"
+        ) from None
+    except ValueError:
+        # Some builtins do not tell what they take.
+        pass
     return scoring
 
 
@@ -177,8 +188,10 @@ def _named(scoring: str) -> Callable[..., float]:
     """A metric by its name, with its depth after an @."""
     try:
         function, options = metric_named(scoring)
-        # A depth may be needed, and is not to be missed only once the first path is scored.
-        inspect.signature(function).bind([], [], **options)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(f"scoring={scoring!r} is not known: {error}; or pass a function") from None
+    # A depth may be needed, and is not to be missed only once the first path is scored.
+    depth = inspect.signature(function).parameters.get("k")
+    if depth is not None and depth.default is depth.empty and "k" not in options:
+        raise ValueError(f"scoring={scoring!r} needs a depth: 'precision@5' for instance")
     return partial(function, **options)

@@ -41,8 +41,12 @@ class Targets(NamedTuple):
 
     def usable(self) -> NDArray[np.bool_]:
         """Which problems have both a positive and a negative."""
-        labelled = np.ones_like(self.relevant) if self.labelled is None else self.labelled
-        return np.any(self.relevant & labelled, axis=1) & np.any(~self.relevant & labelled, axis=1)
+        known = self.known()
+        return np.any(self.relevant & known, axis=1) & np.any(~self.relevant & known, axis=1)
+
+    def known(self) -> NDArray[np.bool_]:
+        """Which samples are labelled for each problem, (K, n)."""
+        return np.ones_like(self.relevant) if self.labelled is None else self.labelled
 
 
 def as_targets(y: Any, mask: ArrayLike | None) -> NDArray[Any]:
@@ -98,7 +102,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     ----------
     loss : str or RankingLoss, default "ap"
         ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, any object of `rankhinge.losses`, or ``"zero-one"``: the
-        ordinary binary SVM in the same machinery.
+        binary SVM in the same machinery, without an intercept (centre the features); its `score` is accuracy.
     C : float, array of shape (K,) or "auto", default "auto"
         Weight of the loss, which lies between 0 and 1 or little above: useful values are larger than those of
         `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1 for the convex bound, ``0.3 ‖w₀‖ / ‖∇T(w₀)‖``
@@ -116,7 +120,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
         features' variances, with which it is regularised alike whatever the number and the unit of the features.
     solver : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
-        For the convex bound; all minimise the same objective, see `rankhinge.solvers`.
+        For the convex bound; all minimise the same objective, and the guide to training compares them.
     tol : float, default 1e-3
         Relative gap at which to stop: ``objective - lower bound ≤ tol · objective``.
     max_iter : int, default 1000
@@ -127,16 +131,17 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     warm_start : bool, default False
         Start from the coefficients of the previous fit.
     random_state : int, RandomState or None, default None
-        For the stochastic solvers, and for the random parts of the bundle solver.
+        For the stochastic solvers, and for the random parts of the bundle solver. None means 0: a fit can be repeated.
     verbose : int, default 0
         1: a line with iteration, primal, dual, gap and time; of several problems primal and dual are summed, and the
-        gap is the largest.
+        gap is the largest. 2: a line for each iteration.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     classes_ : ndarray
+        Of two classes the second, ``classes_[1]``, is the one whose samples are to be ranked first.
     slope_ : ndarray of shape (K,)
         Multiclass: slope of each class's calibration; else ones.
     C_, scale_, init_C_ : float, or ndarray of shape (K,)
@@ -236,7 +241,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ----------
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,) or (n, K)
-            Binary, multiclass or multilabel targets.
+            Binary, multiclass or multilabel targets. Of two labels the greater one is relevant, of words
+            the later one: ``y == "fraud"`` ranks frauds first; the labels ``"fraud"`` and ``"ok"`` rank what is ok.
         mask : bool array of shape (n, K), optional
             With a multilabel y (0/1 or -1/1; `predict` says 0/1): False where an entry is not labelled. It is left out
             of its problem, whatever it holds; nan is fine.
@@ -322,7 +328,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         return classes_of(self.decision_function(X), self._kind, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, mask: ArrayLike | None = None) -> float:
-        """The loss's own metric (average precision for ``"ap"``), its mean over the labels; not accuracy.
+        """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
+
+        It is accuracy for ``"zero-one"`` only: do not compare that with the others.
 
         Parameters
         ----------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from rankhinge._validation import as_numbers, encode_queries
@@ -156,8 +157,7 @@ class SVMRanker(LinearRankingMachine):
     .. math:: \min_w \tfrac12 \|w\|^2 + C \, \frac1Q \sum_q \sum_\ell \omega_{q\ell} \, J_{q\ell}(X_q w)
 
     over the Q usable lists (with samples of different relevance). Graded labels are decomposed by thresholds ℓ, which
-    for NDCG is exact: the weights :math:`\omega_{q\ell}` are such that the sum bounds one minus the graded NDCG (see
-    `rankhinge.objective`).
+    for NDCG is exact: the weights :math:`\omega_{q\ell}` are such that the sum bounds one minus the graded NDCG.
 
     Parameters
     ----------
@@ -213,6 +213,8 @@ class SVMRanker(LinearRankingMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
+        # There is one problem, and no array of them.
+        **{key: [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})] for key in ("C", "scale", "init_C")},
         "gains": [StrOptions({"exponential", "linear"}), "array-like"],
         "level_weights": [StrOptions({"uniform"}), "array-like", None],
     }
@@ -263,7 +265,8 @@ class SVMRanker(LinearRankingMachine):
         qid : array of shape (n,), optional
             Query of each row: any hashable values, rows in any order. None: one list.
         query_weight : array of shape (n,) or mapping, optional
-            Weight of each row's query (the same for all its rows), or by query id; default: all equal.
+            Weight of each row's query (the same for all its rows), or by query id: queries that a mapping does not
+            name weigh 1, and names that no row has do not matter. Default: all equal.
 
         Returns
         -------

@@ -68,11 +68,12 @@ class Search(LinearRankingMachine):
             raise ValueError(_NO_TRAINING)
         groups = batches(feature_map(X), parts, get_loss(self.loss))
         search = self._search_tight if self.bound == "tight" else self._search_convex
-        with Progress(self.verbose, ("point", "of")) as progress:
+        with Progress(self.verbose, ("point", "of at most")) as progress:
             steps = count(1)
 
             def watch(n_points: int) -> None:
-                progress.update(point=float(next(steps)), of=float(n_points))
+                # Paths that have begun to overfit are given up.
+                progress.update(**{"point": float(next(steps)), "of at most": float(n_points)})
 
             return search(groups, n_folds, problems, watch)
 
