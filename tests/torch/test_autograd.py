@@ -76,14 +76,22 @@ def test_the_second_derivative_is_refused(criterion):
     y = torch.rand(6, 5) < 0.5
     y[0], y[1] = True, False
     (gradient,) = torch.autograd.grad(criterion(x, y), x, create_graph=True)
+    assert gradient.isfinite().all()
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+        torch.autograd.grad(gradient.sum(), x, retain_graph=True)
     with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
         gradient.square().sum().backward()
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+        torch.autograd.functional.hessian(lambda x: criterion(x, y), x.detach())
 
 
 def test_a_penalty_on_gradients_is_refused():
     network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
     value = rank_hinge(network(torch.randn(20, 3)).squeeze(1), torch.arange(20) < 5)
-    gradients = torch.autograd.grad(value, list(network.parameters()), create_graph=True)
+    parameters = list(network.parameters())
+    gradients = torch.autograd.grad(value, parameters, create_graph=True)
+    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+        torch.autograd.grad(sum(gradient.square().sum() for gradient in gradients), parameters, retain_graph=True)
     with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
         sum(gradient.square().sum() for gradient in gradients).backward()
 
@@ -245,3 +253,38 @@ def test_settings_of_modules_can_be_changed():
     with pytest.raises(ValueError, match="unknown loss"):
         hinge.loss = "map"
     assert hinge.loss == "ap"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("criterion", [rank_hinge, lambda x, y: retrieval_loss(x[:, None], y)])
+def test_forward_mode_is_refused(criterion):
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward mode"):
+        criterion(torch.autograd.forward_ad.make_dual(SCORES, torch.ones_like(SCORES)), RELEVANT)
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_tensors_without_data(shape):
+    scores, relevant = torch.empty(shape, device="meta"), torch.empty(shape, dtype=torch.bool, device="meta")
+    assert rank_hinge(scores, relevant).shape == ()
+    assert rank_hinge(scores, relevant, reduction="none").shape == shape[:-1]
+
+
+def test_another_device_by_default():
+    graded = torch.tensor([0, 2, 1, 0, 0, 1])
+    expected = rank_hinge(SCORES, graded, loss="ndcg")
+    with torch.device("meta"):
+        assert rank_hinge(SCORES, graded, loss="ndcg") == expected
+
+
+def test_tensors_that_are_minus_what_lies_in_memory():
+    scores, relevant = torch.randn(3, 6), RELEVANT.expand(3, 6)
+    negative = torch._neg_view(scores)
+    assert negative.is_neg()
+    torch.testing.assert_close(rank_hinge(negative, relevant), rank_hinge(-scores, relevant))
+    torch.testing.assert_close(direct_loss(negative, relevant, 0.5), direct_loss(-scores, relevant, 0.5))
+
+
+def test_lists_that_vmap_cannot_stack():
+    groups = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0]])
+    with pytest.raises(ValueError, match="under vmap, all samples must have the same number of lists"):
+        torch.vmap(lambda g: rank_hinge(SCORES, RELEVANT, groups=g, reduction="none"))(groups)

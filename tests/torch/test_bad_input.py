@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rankhinge.losses import DCG
-from rankhinge.torch import RankHingeLoss, direct_loss, rank_hinge, retrieval_loss
+from rankhinge.torch import DirectLoss, RankHingeLoss, direct_loss, rank_hinge, retrieval_loss
 
 SCORES = torch.arange(6.0).reshape(2, 3)
 RELEVANT = torch.tensor([[True, False, False], [False, True, False]])
@@ -177,3 +177,24 @@ def test_without_torch_the_extra_is_named():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("rankhinge.torch needs PyTorch: pip install 'rankhinge[torch]'")
+
+
+def test_scores_whose_loss_overflows():
+    with pytest.raises(ValueError, match=r"scores\[0\] is .*e\+38: its differences to other scores would overflow"):
+        rank_hinge(torch.tensor([3e38, -3e38]), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"scores\[1, 0\] is .*e\+38: its differences"):
+        rank_hinge(torch.tensor([[1.0, 2.0], [3e38, -3e38]]), torch.tensor([[0, 1], [0, 1]]))
+
+
+def test_an_epsilon_that_is_a_parameter():
+    criterion = DirectLoss(1.0)
+    with pytest.raises(ValueError, match="epsilon is Parameter"):
+        criterion.epsilon = torch.nn.Parameter(torch.tensor(1.0))
+    assert (criterion.epsilon, list(criterion.parameters())) == (1.0, [])
+
+
+def test_a_dim_that_is_none():
+    criterion = RankHingeLoss()
+    with pytest.raises(ValueError, match="dim is 'x': it must be an integer"):
+        criterion.dim = "x"
+    assert criterion.dim == -1

@@ -141,3 +141,10 @@ def test_a_long_list_does_not_slow_down_short_ones():
     loss = get_loss("ndcg")
     loss.table(5000)
     assert TensorLoss(loss, 20, torch.device("cpu"), torch.float64).ideal.numel() == 21
+
+
+def test_gains_whose_sum_overflows():
+    scores = torch.randn(6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([1023, 1023, 1023, 0, 1, 0])
+    # Beside such gains those of the label 1 do not count.
+    torch.testing.assert_close(rank_hinge(scores, labels, loss="ndcg"), rank_hinge(scores, labels > 1, loss="ndcg"))

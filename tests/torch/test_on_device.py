@@ -145,3 +145,23 @@ def test_a_step_that_tensors_cannot_go_through_is_refused():
         with pytest.raises(ValueError, match=complaint):
             rank_hinge(scores, relevant, loss=loss, backend="torch")
     assert rank_hinge(scores, relevant, loss=losses.CustomLoss(branching)) == rank_hinge(scores, relevant, loss="rr")
+
+
+@pytest.mark.parametrize("case", ON_DEVICE, ids=names(ON_DEVICE))
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 1), (7, 3, 3), (3, 7, 3)])
+def test_the_longest_list_has_no_positive(case, sizes):
+    """Nobody asks for a step of such a list, but entries that fill up a range may look one up."""
+    groups = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    relevant = torch.rand(groups.shape, generator=torch.Generator().manual_seed(0)) < 0.5
+    relevant[groups == int(np.argmax(sizes))] = False
+    scores = torch.randn(groups.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    assert_same(scores, relevant, case, groups=groups)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_batches_with_few_positives(seed):
+    rng = np.random.default_rng(seed)
+    groups = torch.from_numpy(np.repeat(np.arange(8), rng.integers(2, 40, size=8)))
+    relevant, scores = rng.random(groups.shape[0]) < 0.05, rng.normal(size=groups.shape[0])
+    for name in ("ndcg", "rbp", "ap"):
+        assert_same(scores, relevant, BY_NAME[name], groups=groups)

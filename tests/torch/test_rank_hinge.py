@@ -200,3 +200,10 @@ def test_the_room_opens_when_it_is_named():
     code = "import rankhinge, sys; assert 'torch' not in sys.modules; print(rankhinge.torch.RankHingeLoss.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "RankHingeLoss"
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32])
+def test_groups_of_any_integers(dtype):
+    scores, relevant, groups = torch.randn(6), torch.arange(6) % 2 == 0, torch.arange(6) // 3
+    expected = rank_hinge(scores, relevant, groups=groups)
+    assert rank_hinge(scores, relevant, groups=groups.to(dtype), dim=np.int64(0)) == expected

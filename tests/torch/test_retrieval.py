@@ -163,3 +163,47 @@ def test_a_scale_that_is_learnt(similarity):
     torch.testing.assert_close(value, expected)
     value.backward()
     assert scale.grad != 0
+
+
+def test_a_scale_that_training_has_led_astray():
+    embeddings, labels = batch()
+    criterion = RetrievalLoss(scale=torch.nn.Parameter(torch.tensor(2.0)))
+    for value in (-1.0, 0.0, float("nan")):
+        criterion.scale.data.fill_(value)
+        with pytest.raises(ValueError, match=f"scale is {value}: it must be positive and finite"):
+            criterion(embeddings, labels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_cosine_does_not_depend_on_the_lengths(dtype):
+    embeddings, labels = batch(dtype=dtype)
+    expected, gradient = gradient_of(lambda e: retrieval_loss(e, labels), embeddings)
+    for exponent in (-100, -60, 62, 100):
+        factor = 2.0**exponent
+        value, scaled = gradient_of(lambda e: retrieval_loss(e, labels), embeddings * factor)
+        torch.testing.assert_close(value, expected)
+        torch.testing.assert_close(scaled * factor, gradient)
+
+
+def test_embeddings_of_zeros_have_no_direction():
+    embeddings, labels = batch()
+    embeddings[2] = 0.0
+    value, gradient = gradient_of(lambda e: retrieval_loss(e, labels), embeddings)
+    assert value.isfinite()
+    assert not gradient[2].any()
+    assert 0 < gradient.norm() < 1e3
+
+
+def test_refused_settings_leave_the_module_as_it_was():
+    embeddings, labels = batch()
+    criterion = RetrievalLoss(scale=4.0)
+    expected = criterion(embeddings, labels)
+    with pytest.raises(ValueError, match=r"scale is -1\.0"):
+        criterion.scale = torch.nn.Parameter(torch.tensor(-1.0))
+    assert (criterion.scale, list(criterion.parameters())) == (4.0, [])
+    assert criterion(embeddings, labels) == expected
+    criterion.scale = torch.nn.Parameter(torch.tensor(4.0))
+    assert len(list(criterion.parameters())) == 1
+    torch.testing.assert_close(criterion(embeddings, labels), expected)
+    criterion.scale = 2.0
+    assert (criterion.scale, list(criterion.parameters())) == (2.0, [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -10,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rankhinge import _threads
 from rankhinge.inference import most_violating_ranking, most_violating_rankings
 from rankhinge.inference.callbacks import compile_loss
+from rankhinge.inference.long_list import equal_shares
 from rankhinge.inference.passes import first_bad
 from rankhinge.losses import CustomLoss, RankingLoss
 from rankhinge.torch import direct_kernels as kernels
@@ -55,7 +59,8 @@ def infer_direct(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: Rankin
     if place >= 0:
         raise BadScore(place)
     compiled = compile_loss(loss, int(np.diff(bounds).max(initial=0)))
-    kernels.rank_by_scores(wide, r, bounds, *compiled, losses, by_scores, usable)
+    work = partial(kernels.rank_by_scores, wide, r, bounds, *compiled, losses, by_scores, usable)
+    _threads.run([partial(work, a, b) for a, b in pairwise(equal_shares(bounds))])
     if epsilon > 0:
         u = most_violating_rankings(scaled, r, bounds, loss).coefficients
     else:

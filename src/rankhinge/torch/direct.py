@@ -55,8 +55,9 @@ def direct_loss(
     epsilon : float
         ε > 0, in the unit of the scores' differences: ``epsilon=e`` for scores s is ``epsilon=1`` for s / e.
     update : {"positive", "negative"}, default "positive"
-        The positive update is as fast as `rank_hinge`. The negative one is a dynamic program of O(P N) time and a bit
-        of memory for each pair (on the CPU; on other devices 4 bytes, and one list after the other).
+        The positive update takes two to three times as long as `rank_hinge`. The negative one is a dynamic program
+        of O(P N) time and a bit of memory for each pair (on the CPU; on other devices 4 bytes, and one list after the
+        other).
     loss, dim, mask, groups, reduction, gains, level_weights, backend
         As for `rank_hinge`.
 

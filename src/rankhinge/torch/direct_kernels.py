@@ -7,6 +7,8 @@ from numba import njit
 
 from rankhinge._jit import inner, kernel
 from rankhinge.inference.callbacks import call_loss
+from rankhinge.inference.partition import sort_descending
+from rankhinge.inference.whole import find
 
 AP, DISCOUNT, RECIPROCAL_RANK, AUC = 0, 1, 2, 3
 
@@ -14,26 +16,26 @@ AP, DISCOUNT, RECIPROCAL_RANK, AUC = 0, 1, 2, 3
 @inner
 def _split(scores, relevant):
     """Positives and negatives of a list, each best first, and where they stand in it."""
-    positive_index, negative_index = np.flatnonzero(relevant), np.flatnonzero(~relevant)
-    positive_index = positive_index[np.argsort(-scores[positive_index], kind="mergesort")]
-    negative_index = negative_index[np.argsort(-scores[negative_index], kind="mergesort")]
-    return positive_index, negative_index
+    positives, positive_index = find(scores, relevant, True)
+    negatives, negative_index = find(scores, relevant, False)
+    sort_descending(positives, positive_index)
+    sort_descending(negatives, negative_index)
+    return positives, negatives, positive_index, negative_index
 
 
 @kernel
-def rank_by_scores(scores, relevant, offsets, addresses, table, losses, coefficients, usable):
-    """For each list: Δ of the ranking by score, and u of that ranking.
+def rank_by_scores(scores, relevant, offsets, addresses, table, losses, coefficients, usable, first, last):
+    """For each of the lists ``first … last - 1``: Δ of the ranking by score, and u of that ranking.
 
     Where positives and negatives have equal scores, Δ is that of the worst order, u the mean over all orders.
     """
-    for q in range(offsets.size - 1):
+    for q in range(first, last):
         part = slice(offsets[q], offsets[q + 1])
-        positive_index, negative_index = _split(scores[part], relevant[part])
-        n_positives, n_negatives = positive_index.size, negative_index.size
+        positives, negatives, positive_index, negative_index = _split(scores[part], relevant[part])
+        n_positives, n_negatives = positives.size, negatives.size
         usable[q] = n_positives > 0 and n_negatives > 0
         if not usable[q]:
             continue
-        positives, negatives = scores[part][positive_index], scores[part][negative_index]
         u = coefficients[part]
         unit = 1.0 / n_positives / n_negatives
         above = np.empty(n_positives, np.int64)
@@ -56,13 +58,9 @@ def rank_by_scores(scores, relevant, offsets, addresses, table, losses, coeffici
 
 
 @inner
-def _fill_parts(family, table, i, n_positives, parts):
+def _fill_parts(family, table, ideal, i, n_positives, parts):
     """``parts[a]``: what the i-th best positive adds to Δ with a negatives above it."""
     n_negatives = parts.size - 1
-    ideal = 0.0
-    if family == DISCOUNT:
-        for k in range(1, n_positives + 1):
-            ideal += table[k]
     for a in range(n_negatives + 1):
         if family == AP:
             parts[a] = a / (i + a) / n_positives
@@ -105,10 +103,10 @@ def read_back(is_taken, n_negatives):
 @kernel
 def centred(scores, relevant):
     """The programme's view of a list: both classes best first, around 0, and where they stand in the list."""
-    positive_index, negative_index = _split(scores, relevant)
-    centre = np.float64(scores[negative_index[0]])
-    positives = scores[positive_index].astype(np.float64) - centre
-    negatives = scores[negative_index].astype(np.float64) - centre
+    positives, negatives, positive_index, negative_index = _split(scores, relevant)
+    centre = negatives[0]
+    positives -= centre
+    negatives -= centre
     sums = np.zeros(negatives.size + 1)
     sums[1:] = np.cumsum(negatives)
     return positives, negatives, sums, positive_index, negative_index
@@ -150,8 +148,12 @@ def better_ranking(scores, relevant, epsilon, family, table, u):
     best, parts = np.zeros(n_negatives + 1), np.empty(n_negatives + 1)
     is_taken = np.zeros((n_positives, n_negatives // 8 + 1), np.uint8)
     unit = 2.0 / n_positives / n_negatives
+    ideal = 0.0
+    if family == DISCOUNT:
+        for k in range(1, n_positives + 1):
+            ideal += table[k]
     for i in range(n_positives):
-        _fill_parts(family, table, i + 1, n_positives, parts)
+        _fill_parts(family, table, ideal, i + 1, n_positives, parts)
         advance(best, sums, positives[i], unit, epsilon, parts, is_taken[i])
     above = read_back(is_taken, n_negatives)
     write_coefficients(above, positives, negatives, positive_index, negative_index, u)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,6 +50,8 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
             "binarise it, or choose level_weights='uniform' or a number for each label from 1"
         )
         _refuse(~is_binary, labels, lists, reason)
+    # In any scale, since sums of large gains would overflow; by a power of two, which rounds nothing.
+    worth = worth * torch.exp2(-torch.frexp(worth.max()).exponent.to(worth))
     levels = list(_thresholds(worth, lists, ideal))
     total = torch.stack([weight for _, weight in levels]).sum(dim=0) if levels else 0.0
     return [Level(relevant, torch.where(weight > 0, weight / total, 0.0)) for relevant, weight in levels]
@@ -96,7 +99,8 @@ def _ideals(loss: RankingLoss, lists: Lists) -> Tensor:
     """``IDCG`` of 0, 1, … relevant samples."""
     # The table may be longer, because of some list before.
     longest = int(lists.sizes.max())
-    table = torch.as_tensor(loss.table(longest + 1)[1 : longest + 1])
+    # Not by `torch.tensor`: new tensors may go to another device by default.
+    table = torch.from_numpy(np.array(loss.table(longest + 1)[1 : longest + 1]))
     return torch.cat([table.new_zeros(1), table.cumsum(0)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 __all__ = ["Lists", "check_shapes", "count_within", "make_lists", "working_dtype"]
 
-_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32)
 
 
 def check_shapes(scores: Any, relevance: Any, mask: Any, groups: Any, dim: int) -> int:
@@ -30,7 +31,7 @@ def check_shapes(scores: Any, relevance: Any, mask: Any, groups: Any, dim: int) 
         raise ValueError(f"scores must be of a floating-point dtype, got {scores.dtype}")
     if scores.ndim == 0 or scores.numel() == 0:
         raise ValueError(f"scores are empty or a single number: their shape is {tuple(scores.shape)}")
-    if not (isinstance(dim, int) and -scores.ndim <= dim < scores.ndim):
+    if not (isinstance(dim, Integral) and -scores.ndim <= dim < scores.ndim):
         raise ValueError(f"dim is {dim!r}, but scores have {scores.ndim} dimensions")
     if relevance.shape != scores.shape:
         raise ValueError(f"relevance has shape {tuple(relevance.shape)}, scores {tuple(scores.shape)}")
@@ -51,7 +52,7 @@ def check_shapes(scores: Any, relevance: Any, mask: Any, groups: Any, dim: int) 
                 f"groups must be integers of the scores' shape {tuple(scores.shape)}, "
                 f"got {groups.dtype} of shape {tuple(groups.shape)}"
             )
-    return dim % scores.ndim
+    return int(dim) % scores.ndim
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class Lists:
     def gather(self, tensor: Tensor) -> Tensor:
         """A tensor of the scores' shape as one contiguous vector, list by list."""
         flat = (tensor if self._runs_last else tensor.movedim(self.dim, -1)).reshape(-1)
-        return (flat if self.index is None else flat[self.index]).contiguous()
+        # A tensor that is minus what lies in memory has to be written out.
+        return (flat if self.index is None else flat[self.index]).contiguous().resolve_neg()
 
     def scatter(self, flat: Tensor) -> Tensor:
         """The inverse of `gather`; samples outside all lists get 0."""
@@ -133,7 +135,7 @@ def make_lists(scores: Tensor, mask: Tensor | None, groups: Tensor | None, dim: 
     """The lists of tensors that `check_shapes` has let in."""
     length = scores.shape[dim]
     if groups is not None:
-        _, list_of, sizes = torch.unique(groups, return_inverse=True, return_counts=True)
+        _, list_of, sizes = torch.unique(groups.long(), return_inverse=True, return_counts=True)
         index = torch.argsort(list_of, stable=True)
         return Lists(scores.shape, 0, _running_sum(sizes), index, list_of)
     n_lists = scores.numel() // length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -38,13 +39,19 @@ class LossModule(torch.nn.Module):
             super().__setattr__(name, value)
             return
         before = getattr(self, name)
-        super().__setattr__(name, value)
+        self._replace(name, value)
         try:
             self._encode()
-        except ValueError:
-            super().__setattr__(name, before)
+        except Exception:
+            self._replace(name, before)
             self._encode()
             raise
+
+    def _replace(self, name: str, value: Any) -> None:
+        """Set an attribute; `torch.nn.Module` refuses a number in place of a parameter unless that is gone."""
+        self.__dict__.pop(name, None)
+        self._parameters.pop(name, None)
+        super().__setattr__(name, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -55,7 +62,7 @@ class LossModule(torch.nn.Module):
 class ListLoss(LossModule):
     """A loss of lists as a module; parameters as for `rank_hinge`."""
 
-    _chosen = LossModule._chosen | {"gains", "level_weights"}
+    _chosen = LossModule._chosen | {"dim", "gains", "level_weights"}
     # ε with the sign of the update, for direct loss minimisation; 0: the structured hinge.
     _signed_epsilon = 0.0
 
@@ -77,6 +84,8 @@ class ListLoss(LossModule):
         self.backend = backend
 
     def _encode(self) -> None:
+        if not isinstance(self.dim, Integral):
+            raise ValueError(f"dim is {self.dim!r}: it must be an integer")
         self._keep(encode(self.loss, self.reduction, self.backend, self.gains, self.level_weights))
 
     def forward(

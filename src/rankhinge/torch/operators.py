@@ -23,7 +23,16 @@ from rankhinge.torch.lists import Lists, make_lists
 from rankhinge.torch.on_device import BadScore, Found
 from rankhinge.torch.settings import Settings, loss_of, settings_of
 
-__all__ = ["evaluate", "once", "one_by_one", "rank_loss", "rank_loss_operator", "refuse_second", "value_dtype"]
+__all__ = [
+    "evaluate",
+    "is_plain",
+    "once",
+    "one_by_one",
+    "rank_loss",
+    "rank_loss_operator",
+    "refuse_second",
+    "value_dtype",
+]
 
 
 def value_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -45,13 +54,17 @@ def rank_loss(
     `epsilon` is 0 for the structured hinge, else, for direct loss minimisation, ε with the sign of the update.
     """
     inputs = (scores, relevance, mask, groups, dim, settings, epsilon)
-    # Subclasses of Tensor (fake ones, for instance) and compilers want an operator.
-    is_plain = type(scores) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
-    if not is_plain:
+    if not is_plain(scores):
         return rank_loss_operator(*inputs)[0]
     if torch._C._are_functorch_transforms_active():
         return _Transformed.apply(*inputs)[0]
-    return _Eager.apply(*inputs)
+    return _Eager.apply(*inputs)[0]
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether an ``autograd.Function`` will do: subclasses (fake tensors for instance) and compilers want operators."""
+    kind_is_plain = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type != "meta"
+    return kind_is_plain and not torch.compiler.is_compiling()
 
 
 def _compute(
@@ -72,6 +85,9 @@ def _compute(
     lists = make_lists(scores, mask, groups, dim)
     values, u, usable = evaluate(scores, relevance, lists, chosen, epsilon)
     dtype = value_dtype(scores.dtype)
+    if scores.device.type == "cpu" and not bool(torch.isfinite(values.to(dtype)).all()):
+        flat = lists.gather(scores.detach())
+        raise ValueError(_describe(flat, int(flat.abs().argmax()), lists))
     if chosen.reduction == "none":
         list_of = scores.new_empty(0, dtype=torch.int64) if lists.list_of is None else lists.list_of
         return lists.per_list(values.to(dtype)), lists.scatter(u), list_of
@@ -98,6 +114,8 @@ def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple
         value, u = compiled.infer_one(scores.detach().to(dtype).resolve_neg(), relevant, loss_of(settings))
     except ValueError:
         # One class only, or a bad score: the general way knows what to do, or to say.
+        return None
+    if value > torch.finfo(dtype).max:
         return None
     # The CPU may not be where new tensors go by default.
     device = scores.device
@@ -210,8 +228,9 @@ def once(gradient: Tensor, slopes: Tensor) -> Tensor:
     """Their product, a backward pass, which refuses to be differentiated."""
     if not torch.is_grad_enabled():
         return gradient * slopes
-    # The slopes depend on the inputs of the forward pass, though nobody records how.
-    return _once_operator(gradient, slopes.detach().requires_grad_())
+    # The slopes depend on the inputs of the forward pass. As outputs of it they know that, which leads whoever asks for
+    # a derivative with respect to these inputs back to here; else whoever asks for any.
+    return _once_operator(gradient, slopes if slopes.requires_grad else slopes.detach().requires_grad_())
 
 
 _once_operator = torch.library.custom_op(
@@ -227,8 +246,8 @@ def _(gradient: Tensor, slopes: Tensor) -> Tensor:
 def refuse_second(*_: Any) -> None:
     """Say why there is no second derivative."""
     raise RuntimeError(
-        "rankhinge's losses cannot be differentiated twice: they are piecewise linear in the scores, "
-        "their second derivative is 0 wherever there is one"
+        "rankhinge's losses cannot be differentiated twice: as functions of the scores they are piecewise linear, and "
+        "how the slopes change with the ranking is not recorded"
     )
 
 
@@ -239,12 +258,13 @@ rank_loss_operator.register_autograd(_backward, setup_context=_keep)
 class _Eager(torch.autograd.Function):
     """The operator without the operator."""
 
-    # One output, and a context set up in place: PyTorch's newer style looks at the signature at every call.
+    # A context set up in place: PyTorch's newer style looks at the signature at every call. The gradient is an output
+    # for the sake of `once`.
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
         output = _compute(*inputs)
         _keep(ctx, inputs, output)
-        return output[0]
+        return output[:2]
 
     backward = staticmethod(_backward)
 
@@ -257,6 +277,8 @@ def one_by_one(
         function.apply(*(x if d is None else x.select(d, b) for x, d in zip(inputs, in_dims, strict=True)))
         for b in range(info.batch_size)
     ]
+    if len({tuple(part.shape for part in parts) for parts in found}) > 1:
+        raise ValueError("under vmap, all samples must have the same number of lists: their values cannot be stacked")
     outputs = tuple(torch.stack(parts) for parts in zip(*found, strict=True))
     return outputs, (0,) * len(outputs)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from rankhinge.losses import RankingLoss
 from rankhinge.torch.lists import Lists
 from rankhinge.torch.module import LossModule
-from rankhinge.torch.operators import evaluate, once, one_by_one, refuse_second, value_dtype
+from rankhinge.torch.operators import evaluate, is_plain, once, one_by_one, refuse_second, value_dtype
 from rankhinge.torch.settings import Settings, encode, settings_of
 
 __all__ = ["RetrievalLoss", "retrieval_loss"]
@@ -102,8 +102,10 @@ def _evaluate(
         raise ValueError(f"labels are on {labels.device}, embeddings on {embeddings.device}")
     wide = embeddings.to(value_dtype(embeddings.dtype))
     if similarity == "cosine":
-        wide = torch.nn.functional.normalize(wide, dim=1)
+        wide = _normalised(wide)
     if isinstance(scale, Tensor):
+        # A step of an optimiser may have led it anywhere.
+        _check_scale(scale)
         # ⟨√c e, √c e'⟩ = c ⟨e, e'⟩, and autograd does the rest.
         wide, scale = wide * scale.to(wide).reshape(()).sqrt(), 1.0
     rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
@@ -111,7 +113,16 @@ def _evaluate(
         # Whether a gradient will be asked for cannot be seen from inside.
         return _Transformed.apply(wide, labels, scale, rows, True, settings)[0]
     with_gradient = torch.is_grad_enabled() and wide.requires_grad
-    return _retrieval(wide, labels, scale, rows, with_gradient, settings)[0]
+    inputs = (wide, labels, scale, rows, with_gradient, settings)
+    return (_Eager.apply if is_plain(wide) else _retrieval)(*inputs)[0]
+
+
+def _normalised(embeddings: Tensor) -> Tensor:
+    """Rows of length 1, whatever their size; rows of zeros stay, with a gradient of 0."""
+    # Lengths do not depend on this factor, and so neither does the gradient.
+    largest = embeddings.detach().abs().amax(dim=1, keepdim=True)
+    rows = torch.nn.functional.normalize(embeddings / torch.where(largest > 0, largest, 1.0), dim=1)
+    return torch.where(largest == 0, 0.0, rows)
 
 
 def _compute(
@@ -199,6 +210,18 @@ def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
 
 
 _retrieval.register_autograd(_backward, setup_context=_keep)
+
+
+class _Eager(torch.autograd.Function):
+    """The operator without the operator, which has no forward mode and would not say so."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        output = _compute(*inputs)
+        _keep(ctx, inputs, output)
+        return output
+
+    backward = staticmethod(_backward)
 
 
 class _Transformed(torch.autograd.Function):

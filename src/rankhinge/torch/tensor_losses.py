@@ -49,7 +49,9 @@ class TensorLoss:
             return -0.5 * n_negatives * i / (place * (place - 1))
         if self.family == "discount":
             half = 0.5 * n_positives * n_negatives / self.ideal[n_positives.long()]
-            return half * (self.discount[i + j] - self.discount[i + j - 1])
+            # Entries that only fill up the last range may name a place beyond the end: their steps are not used.
+            place = (i + j).clamp(max=self.discount.shape[0] - 1)
+            return half * (self.discount[place] - self.discount[place - 1])
         pairs = 0.5 * n_positives * n_negatives
         if self.family == "rr":
             return torch.where(i == 1, -pairs / (j * (j + 1).to(pairs.dtype)), 0.0)

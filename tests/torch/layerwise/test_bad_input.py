@@ -29,6 +29,18 @@ def tied():
     return network
 
 
+def tied_in_memory():
+    network = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+    network[2].weight.data = network[0].weight.data
+    return network
+
+
+def overruled():
+    network = dense()
+    network[1].forward = lambda x: 2 * x
+    return network
+
+
 def hooked():
     network = dense()
     network[1].register_forward_hook(lambda module, args, output: 2 * output)
@@ -53,6 +65,8 @@ REFUSED = {
     "hooks": (hooked, r"'1' \(ReLU\) has forward hooks"),
     "shared layer": (shared, r"'0' \(Linear\) and '2' \(Linear\) share"),
     "tied weights": (tied, r"'0' \(Linear\) and '2' \(Linear\) share"),
+    "tied in memory": (tied_in_memory, r"'0' \(Linear\) and '2' \(Linear\) share"),
+    "forward function": (overruled, r"'1' \(ReLU\) has a forward function of its own"),
     "nothing to train": (frozen, "no layer to train"),
     "half precision": (lambda: dense().half(), "float16"),
     "mixed precision": (
@@ -136,7 +150,7 @@ def test_data(change, complaint):
 
 def test_output_of_another_shape():
     network = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1))
-    with pytest.raises(ValueError, match=r"output for 1 samples has shape \(1, 2, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"output for 2 samples has shape \(2, 2, 4, 4\)"):
         LayerwiseTrainer(network).fit(torch.zeros(3, 1, 4, 4), [0, 1, 1])
 
 
@@ -164,3 +178,18 @@ def test_numbers_that_pytorch_does_not_know():
     X, y = blobs()
     with pytest.raises(ValueError, match="at most 64 bits, got dtype"):
         LayerwiseTrainer(dense()).fit(X.numpy().astype(np.longdouble), y)
+
+
+def test_images_without_channels():
+    X, y = torch.randn(20, 8, 8), torch.arange(20) % 3
+    network = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    for block_size in (1, 10):
+        with pytest.raises(ValueError, match=r"does not take X of shape \(20, 8, 8\)"):
+            LayerwiseTrainer(network, block_size=block_size).fit(X, y)
+
+
+def test_an_output_for_each_channel():
+    X, y = torch.randn(1, 8, 8), torch.zeros(1, dtype=torch.int64)
+    network = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    with pytest.raises(ValueError, match=r"output for 1 samples has shape \(4, 3\)"):
+        LayerwiseTrainer(network).fit(X, y)

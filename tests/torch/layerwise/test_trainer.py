@@ -270,7 +270,8 @@ def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one():
         network[0].weight.mul_(1e38)
     weight = network[0].weight.clone()
     with pytest.raises(ValueError, match="score of sample"):
-        trainer.fit(torch.cat([0 * X[:1], 1e5 * X[1:]]), y)
+        # The samples that the network is tried on are fine.
+        trainer.fit(torch.cat([0 * X[:2], 1e5 * X[2:]]), y)
     assert (trainer.status_, trainer.history_, trainer.best_, trainer.n_passes_) == ("failed", [], {}, 0)
     assert torch.equal(network[0].weight, weight)
     assert not hasattr(trainer, "_blocks")
@@ -291,3 +292,15 @@ def test_arrays_of_any_kind(tmp_path):
     expected = objective(X)
     for same in (flipped[:, ::-1], array.astype(">f4"), np.load(path, mmap_mode="r"), np.asfortranarray(array)):
         assert objective(same) == expected
+
+
+def test_labels_in_bfloat16_and_inference_mode():
+    X, y = blobs()
+    torch.manual_seed(0)
+    first, second = dense(), dense()
+    second.load_state_dict(first.state_dict())
+    expected = LayerwiseTrainer(first, "multiclass-hinge", max_passes=1, random_state=0).fit(X, y).best_["objective"]
+    trainer = LayerwiseTrainer(second, "multiclass-hinge", max_passes=1, random_state=0)
+    with torch.inference_mode():
+        found = trainer.fit(X, torch.as_tensor(y).bfloat16()).best_["objective"]
+    assert found == expected

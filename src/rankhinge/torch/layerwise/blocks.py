@@ -64,16 +64,21 @@ class Blocks:
 
 def as_numpy(y: Any) -> NDArray[Any]:
     """Labels as an array, from wherever they are."""
-    return y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if not isinstance(y, Tensor):
+        return np.asarray(y)
+    # NumPy has no bfloat16.
+    return (y.float() if y.dtype == torch.bfloat16 else y).detach().cpu().numpy()
 
 
 @torch.no_grad()
 def all_scores(chain: Chain, X: Tensor, block_size: int) -> Floats:
     """The network's scores in evaluation mode, (n, K)."""
-    parts = [chain.run(part.to(chain.device, chain.dtype)).double().cpu().numpy() for part in X.split(block_size)]
-    for part in parts[:1]:
-        if part.ndim != 2:
-            raise ValueError(f"the network's output for {len(part)} samples has shape {part.shape}: (n, K) is needed")
+    parts = []
+    for part in X.split(block_size):
+        found = chain.run(part.to(chain.device, chain.dtype)).double().cpu().numpy()
+        if found.ndim != 2 or len(found) != len(part):
+            raise ValueError(f"the network's output for {len(part)} samples has shape {found.shape}: (n, K) is needed")
+        parts.append(found)
     scores = np.concatenate(parts)
     for row, column in np.argwhere(~np.isfinite(scores))[:1]:
         raise ValueError(f"the network's score of sample {row}, output {column}, is {scores[row, column]}")

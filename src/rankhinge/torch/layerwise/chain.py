@@ -86,7 +86,7 @@ class Chain:
                     raise ValueError(f"{name} of layer {link.name} is not finite: {value[place].item()} at {place}")
 
     def _check_parameters(self) -> None:
-        owners: dict[int, Link] = {}
+        owners: list[tuple[int, int, Link]] = []
         for link in self.links:
             for parameter in link.module.parameters():
                 if parameter.dtype not in _DTYPES:
@@ -96,10 +96,19 @@ class Chain:
                         f"layer {link.name} is {parameter.dtype} on {parameter.device}, "
                         f"but the first trained layer is {self.dtype} on {self.device}"
                     )
-                if id(parameter) in owners:
-                    # The scores would not be linear in weights that are used twice.
-                    raise ValueError(f"layers {owners[id(parameter)].name} and {link.name} share a parameter")
-                owners[id(parameter)] = link
+                first, last = _memory_of(parameter)
+                for other_first, other_last, owner in owners:
+                    if first < other_last and other_first < last:
+                        # The scores would not be linear in weights that are used twice.
+                        raise ValueError(f"layers {owner.name} and {link.name} share a parameter")
+                owners.append((first, last, link))
+
+
+def _memory_of(tensor: Tensor) -> tuple[int, int]:
+    """Where its entries begin, and where they end."""
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    begin = tensor.data_ptr()
+    return begin, begin + (reach * tensor.element_size() if tensor.numel() else 0)
 
 
 def _walk(path: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -130,3 +139,5 @@ def _check_hooks(path: str, module: nn.Module) -> None:
         raise ValueError(
             f"layer {path!r} ({type(module).__name__}) has forward hooks, which may change what it does: remove them"
         )
+    if "forward" in vars(module):
+        raise ValueError(f"layer {path!r} ({type(module).__name__}) has a forward function of its own: remove it")

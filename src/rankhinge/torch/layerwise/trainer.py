@@ -183,7 +183,8 @@ class LayerwiseTrainer:
         generator = np.random.default_rng(self.random_state)
         self._prepare()
         # The exact bound is in float64, and the objective must be that of the network as it is.
-        with torch.autocast(self._chain.device.type, enabled=False):
+        plainly = torch.autocast(self._chain.device.type, enabled=False)
+        with torch.inference_mode(False), torch.enable_grad(), plainly:
             return self._fit(X, y, validation, generator)
 
     def _fit(self, X: Any, y: Any, validation: Any, generator: np.random.Generator) -> LayerwiseTrainer:
@@ -309,7 +310,8 @@ class LayerwiseTrainer:
     def _check(self, X: Any, y: Any, name: str) -> tuple[Tensor, NDArray[Any]]:
         inputs = check_inputs(X, name)
         try:
-            n_outputs = all_scores(self._chain, inputs[:1], 1).shape[1]
+            # Two: one image without channels might pass for a channel of one.
+            n_outputs = all_scores(self._chain, inputs[:2], 2).shape[1]
         except (RuntimeError, IndexError) as error:
             raise ValueError(f"the network does not take {name} of shape {tuple(inputs.shape)}: {error}") from None
         return inputs, self._criterion.prepare(as_numpy(y), len(inputs), n_outputs)
