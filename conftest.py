@@ -19,6 +19,8 @@ collect_ignore = [path for path, library in _NEEDS.items() if find_spec(library)
 # Processes that share the tests and each start a thread a core make each other wait at every operation of PyTorch,
 # tens of milliseconds for an addition. Set before PyTorch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Ours are to be used all the same.
+os.environ.setdefault("RANKHINGE_NUM_THREADS", str(os.cpu_count()))
 
 # No deadline: the first call of a kernel compiles it. The same examples in every run, so that a
 # failure is the fault of the change at hand.

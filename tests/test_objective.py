@@ -289,14 +289,18 @@ def test_lists_in_order_need_no_index():
     assert graded_lists(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]), get_loss("ap"), np.arange(2.0)).index.size == 2
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "zero-one"])
-def test_blocks_add_up_to_the_whole(loss):
+def test_blocks_add_up_to_the_whole(loss, weighted):
     """``J = Σ π J_q``, whatever part of a list reaches a level."""
     rng = np.random.default_rng(3)
     X, labels, codes = rng.normal(size=(30, 3)), rng.integers(0, 3, size=30), np.repeat(np.arange(6), 5)
     labels[:5] += 1 - labels[:5].min()
     labels = np.minimum(labels, 3)
-    lists = graded_lists(labels, codes, get_loss(loss), np.arange(4.0), None if loss == "ndcg" else np.ones(3))
+    weights = np.array([1.0, 10.0, 0.3, 2.0, 5.0, 1.0]) if weighted else None
+    level_weights = None if loss == "ndcg" else np.ones(3)
+    lists = graded_lists(labels, codes, get_loss(loss), np.arange(4.0), level_weights, weights)
+    assert (np.ptp(lists.weights) > 0.1) == weighted
     objective = RankingObjective(feature_map(X), [lists], get_loss(loss))
     w = rng.normal(size=3)
     planes = [objective.block_plane(w, 0, q) for q in range(lists.n_lists)]

@@ -28,8 +28,9 @@ _VARIABLE = "RANKHINGE_NUM_THREADS"
 def n_threads() -> int:
     """Return how many threads `run` may use, the calling one included.
 
-    The environment variable ``RANKHINGE_NUM_THREADS`` decides if it is set, else the number of
-    CPUs that this process may run on. Both are read at every call: a change takes effect at once.
+    The environment variable ``RANKHINGE_NUM_THREADS`` decides if it is set, else the number of CPUs that this process
+    may run on, or ``OMP_NUM_THREADS`` if that is less: so joblib tells its workers that they share the CPUs. All are
+    read at every call: a change takes effect at once.
 
     Returns
     -------
@@ -46,9 +47,10 @@ def n_threads() -> int:
         if not (text.isascii() and text.isdigit() and int(text) > 0):
             raise ValueError(f"{_VARIABLE} must be a positive integer, got {text!r}")
         return int(text)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    n_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # One number a level of nesting, of which the first counts.
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(n_cpus, int(limit)) if limit.isascii() and limit.isdigit() and int(limit) > 0 else n_cpus
 
 
 class _Job:

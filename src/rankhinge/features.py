@@ -165,7 +165,8 @@ class _Sparse:
             # Kernels know no half and no extended precision.
             X = X.astype(np.float64)
         self.n_samples, self.n_features = X.shape
-        self._X = X
+        self.sparse_matrix = X
+        self._by_rows: Any = None
         self._transposed = X.format == "csc"
         self._parts = X.indptr, X.indices, X.data
         n_rows = X.indptr.size - 1
@@ -186,7 +187,10 @@ class _Sparse:
         return self._sum_of_rows(coefficients, self.n_features)
 
     def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(self._X[index].toarray(), dtype=np.float64)
+        # Of columns, a few rows would take a look at all entries: who asks for some will ask for more.
+        if self._by_rows is None:
+            self._by_rows = self.sparse_matrix.tocsr()
+        return np.asarray(self._by_rows[index].toarray(), dtype=np.float64)
 
     def _each_row(self, factors: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
         result = np.empty((factors.shape[1], n_rows))

@@ -146,3 +146,16 @@ def test_best_choice_of_the_positives_gives_the_least_value():
         return objective.evaluate(objective.score(w, np.zeros(1, int))).value[0]
 
     assert value(best) <= min(itertools.starmap(lambda *c: value(c), choices(bags.sizes))) + 1e-12
+
+
+def test_a_slope_of_two_planes_is_forgotten():
+    """After a change of the choices they part ways, and nobody knows which plane had which coefficients."""
+    book, slopes = PlaneBook(), np.array([[1.0, 2.0], [0.0, 5.0]])
+    book.note(slopes, [np.array([-1.0, 0.0]), np.array([-0.5, -0.5])])
+    planes = Planes(np.array([0.3, 0.2]), slopes.T)
+    assert book.moved(planes, np.zeros((1, 2)), np.array([0])).offsets.tolist() == [0.3, 0.2]
+    book.note(slopes[:, :1], [np.array([0.0, -1.0])])
+    assert book.moved(planes, np.zeros((1, 2)), np.array([0])).offsets.tolist() == [0.2]
+    # The same coefficients once more are no second plane.
+    book.note(slopes[:, 1:], [np.array([-0.5, -0.5])])
+    assert book.moved(planes, np.zeros((1, 2)), np.array([0])).offsets.tolist() == [0.2]

@@ -414,3 +414,41 @@ def test_a_bound_does_not_exceed_the_value():
     result = solver.run()
     assert result.dual_objective[0] == result.objective[0] == 1.0
     assert (result.status[0], result.gap[0]) == ("converged", 0.0)
+
+
+def test_the_plane_0_is_never_dropped():
+    """Without it the bound would not hold where J is 0; and `planes` leaves out the first cut, whatever that is."""
+    master = Master(1.0, np.zeros(2))
+    master.add_planes(np.array([0.9, 0.5]), np.array([[0.1, 0.0], [0.0, 0.1]]))
+    for _ in range(5):
+        master.solve()
+    assert master.multipliers[0] == 0.0
+    before = master.planes()
+    master.prune(3)
+    assert len(master) == 2
+    np.testing.assert_array_equal(master.planes().offsets, before.offsets[:1])
+    # Far along a direction in which the plane falls, J is bounded by 0 again.
+    far = Master(1e4, np.zeros(2))
+    far.add_planes(np.array([0.9]), np.array([[0.1, 0.0]]))
+    for _ in range(5):
+        far.solve()
+    far.prune(3)
+    far.solve()
+    assert far.dual_value >= 0.0
+
+
+def test_a_bound_that_hardly_rises_calls_for_a_cut_at_the_minimiser():
+    X, labels = random_problem(14, n=60, d=5)
+    solver = make_solver("rounds", ListsObjective(X, labels), 10.0, tol=1e-9)
+    solver.step()
+    plane = solver.masters[0].planes()
+    solver._raise(0, plane.offsets[:1], plane.slopes[:1])
+    assert solver._cut_at_minimiser[0]
+    # Asked for, the next round cuts there: J is known at the point where the model was least.
+    minimiser = solver.masters[0].point.copy()
+    solver.step()
+    planes = solver.masters[0].planes()
+    value = primal(solver.objective, 1.0, minimiser) - 0.5 * minimiser @ minimiser
+    assert np.max(planes.offsets + planes.slopes @ minimiser) == pytest.approx(value, rel=1e-9)
+    solver._raise(0, np.array([2.0 * solver.best[0][0]]), np.zeros((1, 5)))
+    assert not solver._cut_at_minimiser[0]

@@ -119,6 +119,9 @@ def test_planes_of_an_earlier_run_are_still_valid():
         coef = first.coef * rng.uniform(0.1, 3.0) + rng.normal(size=first.coef.shape)
         hinge = float(objective.evaluate(objective.score(coef, np.arange(1))).value[0])
         assert np.all(first.planes[0].offsets + first.planes[0].slopes @ coef[:, 0] <= hinge * (1 + 1e-9))
+    # And they are planes of J itself: where the last round has cut, they touch it.
+    hinge = float(objective.evaluate(objective.score(first.coef, np.arange(1))).value[0])
+    assert np.max(first.planes[0].offsets + first.planes[0].slopes @ first.coef[:, 0]) >= hinge * (1 - 0.01)
 
 
 def test_descent_on_a_convex_function_reaches_its_minimum():

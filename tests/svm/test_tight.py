@@ -123,8 +123,37 @@ def test_variance_within_lists(monkeypatch, block, make):
     parts = [X[qid == q] for q in (0, 1, 3, 4)]
     expected = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts) / 24
     assert variance.variance_within(feature_map(make(X)), lists) == pytest.approx(expected)
-    constant = feature_map(make(np.ones_like(X) * qid[:, None]))
-    assert variance.variance_within(constant, lists) == 0.0
+    # 0.1 added up ten times is not 1: what is left of the difference is not a variance.
+    for factor in (1.0, 0.1):
+        constant = feature_map(make(np.ones_like(X) * factor * qid[:, None]))
+        assert variance.variance_within(constant, lists) == 0.0
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
+def test_variance_within_lists_that_lie_far_apart(make):
+    """A feature of the query alone, a time for instance, must not drown what varies within the lists."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(400, 10)), np.repeat(np.arange(20), 20)
+    y = rng.integers(0, 2, size=400)
+    y[::20], y[1::20] = 0, 1
+    lists = ranking_lists(y, qid, get_loss("ap"), "exponential", None, None)
+    expected = variance.variance_within(feature_map(X), lists)
+    for size in (1e3, 1e8):
+        apart = np.column_stack([X, np.repeat(rng.uniform(size=20), 20) * size])
+        assert variance.variance_within(feature_map(make(apart)), lists) == pytest.approx(expected, rel=1e-6)
+
+
+def test_variance_of_some_rows_in_any_order_of_a_sparse_matrix():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((60, 7), density=0.2, rng=rng, format="csr", dtype=np.float32)
+    X.data[::5] = 0.0
+    qid, y = rng.integers(0, 4, size=60), rng.integers(0, 2, size=60)
+    y[qid == 3] = 1
+    lists = ranking_lists(y, qid, get_loss("ap"), "exponential", None, None)
+    parts = [X.toarray()[qid == q].astype(np.float64) for q in (0, 1, 2)]
+    expected = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts) / sum(map(len, parts))
+    for made in (X, X.tocsc(), X.astype(np.float64), X.toarray()):
+        assert variance.variance_within(feature_map(made), lists) == pytest.approx(expected)
 
 
 def test_given_coefficients_have_no_C_of_the_start():

@@ -34,6 +34,7 @@ __all__ = ["BagLists", "LatentObjective", "PlaneBook"]
 
 # Coefficients that the book keeps, of all planes together: 32 MB.
 _MOST_NOTED = 1 << 22
+_AMBIGUOUS: NDArray[np.float64] = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ class BagLists:
 
 
 class PlaneBook:
-    """The coefficients of the positives in each plane, by the plane's slope."""
+    """The coefficients of the positives in each plane, by the plane's slope.
+
+    Where different coefficients have led to one slope it is not known which plane they belong to: it is forgotten.
+    """
 
     def __init__(self) -> None:
         self._noted: dict[bytes, NDArray[np.float64]] = {}
@@ -76,6 +80,8 @@ class PlaneBook:
         for slope, u in zip(slopes.T, coefficients, strict=True):
             key = _digest(slope)
             before = self._noted.pop(key, None)
+            if before is not None and not np.array_equal(before, u):
+                u = _AMBIGUOUS
             self._noted[key] = u
             self._size += u.size - (0 if before is None else before.size)
         while self._size > _MOST_NOTED:
@@ -92,11 +98,11 @@ class PlaneBook:
         which : ndarray of shape (n_changed,)
             Which of the positives these are.
         """
-        known = [self._noted.get(_digest(slope)) for slope in planes.slopes]
-        keep = [place for place, u in enumerate(known) if u is not None]
+        known = [self._noted.get(_digest(slope), _AMBIGUOUS) for slope in planes.slopes]
+        keep = [place for place, u in enumerate(known) if u is not _AMBIGUOUS]
         if not keep:
             return Planes(np.zeros(0), np.zeros((0, planes.slopes.shape[1])))
-        u = np.stack([u for u in known if u is not None])
+        u = np.stack([known[place] for place in keep])
         slopes = planes.slopes[keep] + u[:, which] @ change
         self.note(slopes.T, list(u))
         return Planes(planes.offsets[keep], slopes)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge.latent._base import LatentMachine
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.svm._fitting import all_or_nothing
+from rankhinge.svm._fitting import fitting
 
 __all__ = ["LatentRankSVC"]
 
@@ -151,9 +150,8 @@ class LatentRankSVC(LatentMachine):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> LatentRankSVC:
+    @fitting
+    def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
         """Fit one linear model for each problem.
 
         Parameters

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 
 from rankhinge.inference import ranking_loss
 from rankhinge.latent._base import LatentMachine
@@ -17,7 +16,7 @@ from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.latent.segments import segment_maxima
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.svm._fitting import all_or_nothing
+from rankhinge.svm._fitting import fitting
 
 __all__ = ["LatentStructuralSVC", "StructuralObjective"]
 
@@ -163,11 +162,8 @@ class LatentStructuralSVC(LatentMachine):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None
-    ) -> LatentStructuralSVC:
+    @fitting
+    def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
         """Fit one linear model for each problem; parameters as for `LatentRankSVC.fit`.
 
         Parameters

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from rankhinge.latent._base import LatentMachine
@@ -17,7 +16,7 @@ from rankhinge.latent.inner import InnerSolver
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
 from rankhinge.losses import get_loss
-from rankhinge.svm._fitting import all_or_nothing
+from rankhinge.svm._fitting import fitting
 from rankhinge.svm.rank_svc import Targets
 from rankhinge.svm.threshold import constant_intercepts
 
@@ -143,9 +142,8 @@ class LatentSVC(LatentMachine):
     def _constant(self) -> float:
         return 1.0 if self.fit_intercept else 0.0
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> LatentSVC:
+    @fitting
+    def fit(self, X: Any, y: Any, chosen: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
         """Fit one linear model for each problem; parameters as for `LatentRankSVC.fit`.
 
         Parameters

@@ -276,7 +276,7 @@ class RankingObjective:
             u: Any = whole.coefficients
             return float(whole.loss[0]), self.adjoint(u)[:, 0]
         inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
-        index = np.arange(self.n_samples)[inside] if lists.index is None else lists.index[inside]
+        index = np.arange(inside.start, inside.stop) if lists.index is None else lists.index[inside]
         rows = self.features.rows(index)
         scores = rows @ weights
         loss, total = 0.0, np.zeros_like(scores)

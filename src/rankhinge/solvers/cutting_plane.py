@@ -38,9 +38,6 @@ class CuttingPlane(Solver):
         for k in self.active:
             self.masters[k].solve()
             self.bound(int(k), self.masters[k].dual_value)
-        # Planes given: their minimiser is a better start than an arbitrary one.
-        if self.initial_planes is not None and options.get("start") is None:
-            self.start = np.stack([master.point for master in self.masters], axis=1)
 
     def planes(self) -> list[Planes]:
         """The planes cut so far."""

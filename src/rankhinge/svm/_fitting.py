@@ -10,12 +10,13 @@ from functools import wraps
 from inspect import get_annotations
 from typing import Any, TypeVar
 
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge.solvers import SolverResult
 from rankhinge.solvers.base import LEFT_OUT
 
-__all__ = ["Unfinished", "all_or_nothing", "fitted_names", "interrupts", "warn_user"]
+__all__ = ["Unfinished", "fitted_names", "fitting", "interrupts", "warn_of_zeros", "warn_user"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -23,7 +24,13 @@ _PACKAGE = "rankhinge"
 _INSIDE = (_PACKAGE, "sklearn", "joblib")
 
 
-def all_or_nothing(fit: Fit) -> Fit:
+def fitting(fit: Fit) -> Fit:
+    """A `fit` that checks the parameters first, and leaves no half of a model; to type checkers what it was."""
+    checked: Fit = _fit_context(prefer_skip_nested_validation=True)(_all_or_nothing(fit))
+    return checked
+
+
+def _all_or_nothing(fit: Fit) -> Fit:
     """A `fit` that ends with a model, be it the best so far after an interrupt, or leaves the machine as it was.
 
     What an earlier fit has left is out of sight meanwhile, in ``_earlier``: nothing of it is mixed with the new model.

@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from rankhinge._validation import encode_queries
+from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.svm._fitting import all_or_nothing
+from rankhinge.svm._fitting import fitting
 from rankhinge.svm.folds import Part
 from rankhinge.svm.gains import gains_of
 from rankhinge.svm.quality import list_metric, lists_metric
@@ -154,9 +153,8 @@ class RankSVCCV(Search, RankSVC):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, mask: ArrayLike | None = None, groups: ArrayLike | None = None) -> RankSVCCV:
+    @fitting
+    def fit(self, X: Any, y: Any, mask: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose C, then fit all data with it.
 
         Parameters
@@ -296,9 +294,8 @@ class SVMRankerCV(Search, SVMRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRankerCV:
+    @fitting
+    def fit(self, X: Any, y: Any, qid: QueryIds | None = None, query_weight: Any = None) -> Self:
         """Choose C, then fit all data with it; see `SVMRanker.fit`.
 
         Parameters

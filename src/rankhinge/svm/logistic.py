@@ -59,8 +59,14 @@ def _near_odds(scores, intercept, centre, odds):
 @once
 def _best_intercept(scores, n_relevant, intercept, odds):
     """The intercept at which the probabilities add up to the number of relevant samples; `odds` is as with that one."""
-    # The sum ascends in b: a bracket keeps Newton's steps from running away where it is flat.
-    low, high = -np.inf, np.inf
+    lowest = highest = scores[0]
+    for i in range(scores.size):
+        lowest, highest = min(lowest, scores[i]), max(highest, scores[i])
+    # The sum ascends in b, and were all scores the highest, or the lowest, the answer would be known. This bracket
+    # keeps Newton's steps from running away where the sum is flat.
+    log_odds = np.log(n_relevant / (scores.size - n_relevant))
+    low, high = log_odds - highest, log_odds - lowest
+    intercept = min(max(intercept, low), high)
     centre = np.inf
     for _ in range(_NEWTON_STEPS):
         centre = _near_odds(scores, intercept, centre, odds)
@@ -73,14 +79,7 @@ def _best_intercept(scores, n_relevant, intercept, odds):
         else:
             low = intercept
         ahead = intercept - first / second if second > 0.0 else np.nan
-        if not low < ahead < high:
-            if low == -np.inf:
-                ahead = 2.0 * high - 1.0 if high < 0 else high - 1.0 - high
-            elif high == np.inf:
-                ahead = 2.0 * low + 1.0 if low > 0 else low + 1.0 - low
-            else:
-                ahead = 0.5 * (low + high)
-        intercept = ahead
+        intercept = ahead if low < ahead < high else 0.5 * (low + high)
     factor = np.exp(_near_odds(scores, intercept, centre, odds) - intercept)
     for i in range(scores.size):
         odds[i] *= factor
@@ -125,10 +124,11 @@ def _profiles(scores, relevant, offsets, weights, intercepts, u):
 
 
 class Start(NamedTuple):
-    """Coefficients (d, K), and the passes over X that they took."""
+    """Coefficients (d, K), the passes over X that they took, and how many of the problems have not converged."""
 
     coef: NDArray[np.float64]
     n_passes: float
+    n_unfinished: int = 0
 
 
 class InterruptedStart(KeyboardInterrupt):
@@ -209,7 +209,7 @@ def fit_logistic(
     def reached() -> Start:
         for k in problems:
             coef[:, k] = descent.point(int(k))
-        return Start(coef, descent.n_passes)
+        return Start(coef, descent.n_passes, descent.active.size)
 
     try:
         with interrupts():

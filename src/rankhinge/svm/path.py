@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import validate_params
 
-from rankhinge._validation import refuse_masked, without_unlabelled
+from rankhinge._validation import QueryIds, refuse_masked, without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
@@ -23,6 +23,8 @@ from rankhinge.svm.rank_svc import as_targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, ranking_lists
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class RankPath(NamedTuple):
@@ -81,16 +83,21 @@ def convex_path(
         going = yield result.coef
 
 
-@validate_params(
-    {name: SVMRanker._parameter_constraints[name] for name in ("loss", "gains", "level_weights", "tol", "max_iter")},
-    prefer_skip_nested_validation=True,
-)
+def _checked(function: Function) -> Function:
+    """A function that checks its parameters first; to type checkers what it was."""
+    names = ("loss", "gains", "level_weights", "tol", "max_iter")
+    constraints = {name: SVMRanker._parameter_constraints[name] for name in names}
+    checked: Function = validate_params(constraints, prefer_skip_nested_validation=True)(function)
+    return checked
+
+
+@_checked
 def rank_svm_path(
     X: Any,
     y: ArrayLike,
     Cs: ArrayLike,
     *,
-    qid: ArrayLike | None = None,
+    qid: QueryIds | None = None,
     loss: str | RankingLoss = "ap",
     mask: ArrayLike | None = None,
     gains: str | ArrayLike = "exponential",
@@ -152,18 +159,14 @@ def rank_svm_path(
     else:
         problems = [ranking_lists(np.asarray(y), qid, loss, gains, level_weights, None)]
     objective = RankingObjective(feature_map(X), problems, loss)
-    results = list(walk_path(objective, Cs, tol=tol, max_iter=max_iter))
-    for C, result in zip(Cs, results, strict=True):
+    points = []
+    for C, result in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter), strict=True):
         if np.max(result.gap) > tol:
             warn_user(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
                 ConvergenceWarning,
             )
-    return RankPath(
-        Cs,
-        np.stack([result.coef.T for result in results]),
-        np.stack([result.objective for result in results]),
-        np.stack([result.dual_objective for result in results]),
-        np.stack([result.gap for result in results]),
-        np.array([int(np.ceil(result.n_passes)) for result in results]),
-    )
+        # Not the whole result, which has all planes found so far.
+        n_passes = int(np.ceil(result.n_passes))
+        points.append((result.coef.T, result.objective, result.dual_objective, result.gap, n_passes))
+    return RankPath(Cs, *map(np.array, zip(*points, strict=True)))

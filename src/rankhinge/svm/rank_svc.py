@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
@@ -19,7 +19,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm._fitting import all_or_nothing, warn_user
+from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of, cut_rankings
 
@@ -232,9 +232,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, mask: ArrayLike | None = None) -> RankSVC:
+    @fitting
+    def fit(self, X: Any, y: Any, mask: ArrayLike | None = None) -> Self:
         """Fit one linear model for each problem.
 
         Parameters

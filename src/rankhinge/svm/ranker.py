@@ -8,17 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import as_numbers, encode_queries
+from rankhinge._validation import QueryIds, as_numbers, encode_queries
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import MOST_LEVELS, Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm._fitting import all_or_nothing, warn_user
+from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.gains import check_relevance, gains_of
 from rankhinge.svm.quality import lists_quality
 
@@ -31,7 +30,7 @@ class NoUsableList(ValueError):
 
 def ranking_lists(
     y: NDArray[Any],
-    qid: ArrayLike | None,
+    qid: QueryIds | None,
     loss: RankingLoss,
     gains: str | ArrayLike,
     level_weights: str | ArrayLike | None,
@@ -95,7 +94,7 @@ def _weights_of_levels(
     return weights / weights.max()
 
 
-def weights_of_rows(query_weight: Any, qid: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+def weights_of_rows(query_weight: Any, qid: QueryIds | None, n_samples: int) -> NDArray[np.float64] | None:
     """The weight of each row's query, from an array with one entry a row or from a mapping by query id."""
     if query_weight is None:
         return None
@@ -252,9 +251,8 @@ class SVMRanker(LinearRankingMachine):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, qid: ArrayLike | None = None, query_weight: Any = None) -> SVMRanker:
+    @fitting
+    def fit(self, X: Any, y: Any, qid: QueryIds | None = None, query_weight: Any = None) -> Self:
         """Fit the weights.
 
         Parameters
@@ -277,7 +275,7 @@ class SVMRanker(LinearRankingMachine):
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
         return self._fit_lists(X, lists, Tuning(self.C, self.scale, self.init_C, self.init))
 
-    def _validated_relevance(self, X: Any, y: Any, qid: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
+    def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
         """X, and y as numbers."""
         labels = np.asarray(y)
         if labels.ndim > 0 and labels.dtype.kind in "USO":
@@ -318,7 +316,7 @@ class SVMRanker(LinearRankingMachine):
         """
         return self._linear(X)[:, 0]
 
-    def score(self, X: Any, y: Any, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, qid: QueryIds | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of the loss's metric over the queries, with the gains of training.
 
         Parameters

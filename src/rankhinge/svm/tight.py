@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
 from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
-from rankhinge.svm._fitting import Unfinished, interrupts
+from rankhinge.svm._fitting import Unfinished, interrupts, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 from rankhinge.svm.variance import variance_within
 
@@ -82,7 +83,15 @@ def find_start(
     if not isinstance(init, str):
         return Start(init.T.copy(), 0)
     if init == "logistic":
-        return fit_logistic(objective, C, watch=watch)
+        found = fit_logistic(objective, C, watch=watch)
+        if found.n_unfinished:
+            which = "" if C.size == 1 else f" of {found.n_unfinished} of the {C.size} problems"
+            warn_user(
+                f"the logistic regression{which}, from which the fit starts, has not converged: scale the features, or "
+                "choose a smaller init_C",
+                ConvergenceWarning,
+            )
+        return found
     solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
     try:
         with interrupts():

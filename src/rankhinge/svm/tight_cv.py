@@ -282,7 +282,7 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int, unfinished
         coef: NDArray[np.float64] | None = None
         going: NDArray[np.int64] | None = None
         for C in grid.init_Cs[group.problems].T:
-            coef, _ = fit_logistic(objective, C, coef, going, _INIT_TOL["logistic"], _WINDOW)
+            coef = fit_logistic(objective, C, coef, going, _INIT_TOL["logistic"], _WINDOW).coef
             going = yield coef
 
 
