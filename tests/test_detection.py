@@ -154,3 +154,11 @@ def test_an_overlap_at_the_threshold_does_not_suppress():
     boxes = [[0, 0, 100, 1], [0, 0, 57, 1]]
     assert iou(boxes, boxes)[0, 1] == 0.57
     assert non_maxima_suppression(boxes, [2, 1], threshold=0.57).tolist() == [0, 1]
+
+
+def test_masked_arrays_are_refused():
+    boxes, scores = np.array([[0, 0, 2, 2], [5, 5, 8, 8]]), np.array([0.5, 0.3])
+    with pytest.raises(ValueError, match="masked"):
+        non_maxima_suppression(np.ma.masked_array(boxes, mask=[[0] * 4, [1] * 4]), scores)
+    with pytest.raises(ValueError, match="masked"):
+        non_maxima_suppression(boxes, np.ma.masked_array(scores, mask=[False, True]))

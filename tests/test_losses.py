@@ -596,3 +596,27 @@ def test_a_subclass_with_a_step_of_its_own_is_refused():
     with pytest.raises(TypeError, match="has no compiled step: use CustomLoss"):
         structured_hinge(*LIST, Mine())
     assert structured_hinge(*LIST, Named()) == structured_hinge(*LIST, "ap")
+
+
+def _negative_powers(j, i, n_positives, n_negatives):
+    return -((i + j) ** -2) / n_positives
+
+
+def test_a_step_that_is_another_when_compiled():
+    """Whole numbers to a negative power are floats in Python, and 0 when compiled: training would see no loss."""
+    assert losses.check_suitable(losses.CustomLoss(_negative_powers), 6, 8)
+    with pytest.raises(ValueError, match=r"step\(1, 1, 6, 8\) is -0\.0416667 in Python but -?0 when compiled"):
+        losses.CustomLoss(_negative_powers).require_suitable(20)
+
+
+def test_an_array_of_discounts_is_copied():
+    given = np.array([3.0, 2.0, 1.0])
+    loss = losses.DCG(given)
+    given[:] = 0.0
+    assert loss.table(4).tolist() == [0.0, 3.0, 2.0, 1.0]
+    np.testing.assert_array_equal(loss.discount, [3.0, 2.0, 1.0])
+
+
+def test_discounts_too_small_for_ratios():
+    with pytest.raises(ValueError, match=r"discount\(1\) is 5e-310, so small that ratios overflow"):
+        losses.DCG(np.array([5.0, 4.0, 3.0]) * 1e-310).table(4)

@@ -704,3 +704,12 @@ def test_masked_entries(which):
 def test_complex_scores():
     with pytest.raises(ValueError, match="scores must be real"):
         average_precision([1, 0], [1j, 2.0])
+
+
+def test_gains_of_very_different_size_in_different_queries():
+    """Each query has its own scale: the gains of one do not change the value of another."""
+    alone = per_query("ndcg", [1e-20, 0.0], [1.0, 2.0], [1, 1])[1]
+    both = per_query("ndcg", [1e300, 0.0, 1e-20, 0.0], [1.0, 2.0, 1.0, 2.0], [0, 0, 1, 1])[1]
+    np.testing.assert_array_equal(both, [alone[0], alone[0]])
+    tiny = per_query("ndcg", [0.0, 5e-324, 0.0], [3.0, 2.0, 1.0], [0, 0, 0])[1]
+    assert tiny[0] == pytest.approx(1 / np.log2(3))

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._jit import inner, kernel
-from rankhinge._validation import check_relevant, encode_queries
+from rankhinge._validation import check_relevant, encode_queries, refuse_masked
 
 __all__ = ["DetectionCurve", "detection_average_precision", "detection_curve", "iou", "non_maxima_suppression"]
 
 
 def check_boxes(boxes: ArrayLike, name: str) -> NDArray[np.float64]:
     """Boxes as an array of shape (n, 4); a ValueError names the one that is none."""
+    refuse_masked(boxes, name)
     array = np.asarray(boxes, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 4:
         if array.size == 0:
@@ -35,6 +36,7 @@ def check_boxes(boxes: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _scores(scores: ArrayLike, n: int) -> NDArray[np.float64]:
+    refuse_masked(scores, "scores")
     array = np.asarray(scores, dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"scores have shape {array.shape}, but there are {n} boxes")

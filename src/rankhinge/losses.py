@@ -20,6 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from copy import copy
 from numbers import Integral
 from typing import Any
 
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 Step = Callable[[int, int, int, int], float]
+# Numbers of pairs over discounts must not overflow.
+_LEAST_DISCOUNT = 1e-250
 _NO_TABLE = np.zeros(1)
 _BLOCK = 1 << 16
 
@@ -136,7 +139,8 @@ class DCG(RankingLoss):
     family = "discount"
 
     def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
-        self._discount = discount
+        # An array of the user's may change, what is tabulated of it does not.
+        self._discount = discount if callable(discount) else copy(discount)
         self._begin()
 
     def _begin(self) -> None:
@@ -189,6 +193,8 @@ class DCG(RankingLoss):
             raise ValueError(f"discount({rank}) is {values[wrong[0]]}: it must be finite and not negative")
         if start == 1 and not values[0] > 0:
             raise ValueError(f"discount(1) is {values[0]}: it must be positive")
+        if start == 1 and values[0] < _LEAST_DISCOUNT:
+            raise ValueError(f"discount(1) is {values[0]}, so small that ratios overflow: multiply all by a factor")
         return values
 
     def require_suitable(self, n_samples: int) -> None:
@@ -337,7 +343,8 @@ class CustomLoss(RankingLoss):
     step : callable
         ``step(j, i, n_positives, n_negatives)``, both indices from 1, returning ``t(j, i) ≤ 0``. A plain function in
         the part of Python that numba compiles: its integers have 64 bits, and globals that it reads are taken as they
-        are at the first use. Whether it is suitable is checked for each new length of lists, at many of its places.
+        are at the first use. Whether it is suitable is checked for each new greatest length of lists, at many of its
+        places.
     partial_sum : callable, optional
         ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)`` in O(1). With it the loss of a
         ranking costs O(N) instead of O(P N). It is compared with the step where that is checked.
@@ -379,7 +386,7 @@ class CustomLoss(RankingLoss):
         return float(self.step_function(j, i, n_positives, n_negatives))
 
     def require_suitable(self, n_samples: int) -> None:
-        """Checked for each new length, on samples: a step may be any function, and all of it cannot be looked at."""
+        """Checked for each new greatest length, on samples: all of what may be any function cannot be looked at."""
         if n_samples <= self._checked_up_to:
             return
         if self._checked_up_to == 0:
@@ -387,10 +394,24 @@ class CustomLoss(RankingLoss):
             report = check_suitable(self, 6, 8)
             if not report:
                 raise ValueError(f"{self!r} is not suitable: {report.reason}")
+            self._compare_with_compiled(6, 8)
         reason = judge_compiled(*self.jitted(), n_samples)
         if reason:
             raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {reason}")
         self._checked_up_to = n_samples
+
+    def _compare_with_compiled(self, n_positives: int, n_negatives: int) -> None:
+        """Raise if the compiled step returns something else: whole numbers have no negative powers there."""
+        compiled, _ = self.jitted()
+        for j in range(1, n_negatives + 1):
+            for i in range(1, n_positives + 1):
+                place = (j, i, n_positives, n_negatives)
+                expected, found = self.step(*place), float(compiled(*place))
+                if not np.isclose(found, expected, rtol=1e-9, atol=0.0):
+                    raise ValueError(
+                        f"{self!r} is not suitable: step({j}, {i}, {n_positives}, {n_negatives}) is {expected:g} in "
+                        f"Python but {found:g} when compiled. Calculate with floats: 1.0 / x**2, not x**-2"
+                    )
 
     def __getstate__(self) -> dict[str, Any]:
         # Compiled code belongs to this process; a copy compiles its own.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankhinge import ranking_loss, structured_hinge
+from rankhinge import most_violating_ranking, ranking_loss, structured_hinge
+from rankhinge.losses import CustomLoss
 from tests.inference.cases import KINDS, LOSS_CASES, large_list
 
 EVERY_LOSS = pytest.mark.parametrize("case", LOSS_CASES, ids=lambda case: case.name)
@@ -41,3 +42,19 @@ def test_bad_input():
         ranking_loss([1.0, np.nan], [1, 0])
     with pytest.raises(ValueError, match="no sample is relevant"):
         ranking_loss([1.0, 2.0], [0, 0])
+
+
+def _sometimes_nan(j, i, n_positives, n_negatives):
+    return np.nan if (n_positives == 53 and j % 2 == 0 and j > 30) else -1.0 / (n_positives * n_negatives)
+
+
+@pytest.mark.parametrize("method", ["auto", "greedy", "quicksort"])
+def test_a_step_that_is_nan_where_nobody_had_looked(method):
+    rng = np.random.default_rng(0)
+    relevant = np.arange(2000) < 53
+    scores = rng.normal(size=2000) - 3.0 * relevant
+    loss = CustomLoss(_sometimes_nan)
+    with pytest.raises(ValueError, match="not suitable"):
+        most_violating_ranking(scores, relevant, loss, method=method)
+    with pytest.raises(ValueError, match="not suitable"):
+        ranking_loss(scores, relevant, loss)

@@ -99,3 +99,27 @@ def test_ties_count_as_in_their_worst_order():
 def test_zero_one_has_no_rankings_to_compare():
     with pytest.raises(ValueError, match="'zero-one' has none"):
         tight_hinge([1.0, 0.0], [1, 0], "zero-one")
+
+
+@pytest.mark.parametrize("far", [1e3, 1e12, 1e17, 1e300])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_samples_that_are_far_from_all_others_change_nothing(far, side):
+    """Positives far above and negatives far below have their places: the rest decides."""
+    scores, relevant = np.array([0.1, 0.0, 0.05, 0.2, 0.15, -0.1]), np.array([1, 0, 0, 1, 0, 1])
+    if side > 0:
+        outer, kind = np.full(8, far), np.ones(8, int)
+    else:
+        outer, kind = np.full(8, -far), np.zeros(8, int)
+    found = tight_hinge(np.append(scores, outer), np.append(relevant, kind))
+    near = tight_hinge(np.append(scores, np.sign(outer) * 1e3), np.append(relevant, kind))
+    assert found.value == pytest.approx(near.value, rel=1e-9)
+
+
+def test_rounding_lifts_it_neither_above_the_hinge_nor_above_1():
+    for far in (1e12, 1e17):
+        scores, relevant = [far, far, 0.1, 0.0, 0.05], [1, 1, 1, 0, 0]
+        assert tight_hinge(scores, relevant).value <= structured_hinge(scores, relevant) * (1 + 1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        scores, relevant = 1e16 * rng.integers(0, 2, size=6), np.array([1, 0, 1, 1, 0, 0])
+        assert tight_hinge(scores, relevant).value <= 1.0

@@ -341,3 +341,15 @@ def test_transformer_and_features():
     assert transformer.transform(bags[[2, 0]]).ids.tolist() == [2, 0]
     with pytest.raises(ValueError, match="0 sample"):
         transformer.transform(bags[:0])
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_masked_arrays_and_matrices():
+    X = parts([6])[0]
+    masked = np.ma.masked_array(X, mask=np.zeros_like(X, bool))
+    np.testing.assert_array_equal(Bags(masked).candidates(), X)
+    assert type(Bags(np.asmatrix(X)).candidates()) is np.ndarray
+    masked[2, 1] = np.ma.masked
+    for given in (masked, [masked, X]):
+        with pytest.raises(ValueError, match="masked"):
+            Bags(given)

@@ -225,9 +225,14 @@ def test_scikit_learn_tools():
 def test_max_outer_warns():
     bags, y = bags_and_labels(n=60, sizes=(4, 9), shift=1.0)
     with pytest.warns(ConvergenceWarning, match="max_outer = 1"):
-        model = LatentRankSVC(C=10.0, max_outer=1, init="random").fit(bags, y)
+        model = LatentRankSVC(C=10.0, max_outer=1).fit(bags, y)
     assert model.status_ == "max_outer"
     assert model.gap_ <= 1e-3
+    with pytest.warns(ConvergenceWarning, match="max_outer = 1"):
+        # The inner problem has its minimum at 0, where all candidates are alike: what lies beside is better, unproved.
+        model = LatentRankSVC(C=10.0, max_outer=1, init="random").fit(bags, y)
+    assert model.coef_.any()
+    assert model.gap_ == np.inf
     with pytest.warns(ConvergenceWarning, match="relative gap"):
         LatentRankSVC(C=1e4, max_iter=1).fit(bags, y)
 
@@ -430,4 +435,31 @@ def test_a_model_that_ranks_nothing_says_so(machine):
     X, y = np.zeros((40, 3)), np.arange(40) % 4 == 0
     with pytest.warns(UserWarning, match="the coefficients are all 0, .* Scale the features, or choose a larger C"):
         model = machine().fit([row[None] for row in X], y)
+    assert not model.coef_.any()
+
+
+def test_masked_choices_are_refused():
+    bags, y = bags_and_labels()
+    chosen = np.ma.masked_array(np.zeros(len(bags), int), mask=np.arange(len(bags)) == 0)
+    with pytest.raises(ValueError, match="masked"):
+        LatentRankSVC().fit(bags, y, chosen=chosen)
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_no_fit_ends_above_the_value_at_zero(shrinking):
+    rng = np.random.default_rng(11)
+    X, y = list(rng.normal(size=(20, 10, 3))), np.arange(20) % 4 == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LatentSVC(C=100.0, max_iter=2, max_outer=1, shrinking=shrinking).fit(X, y)
+    assert model.objective_ <= 100.0 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_a_fit_that_ends_at_zero_is_exactly_there(shrinking):
+    rng = np.random.default_rng(54)
+    n, d = int(rng.integers(6, 40)), int(rng.integers(1, 4))
+    X, y = [rng.normal(size=(rng.integers(4, 25), d)) for _ in range(n)], np.arange(n) % 3 == 0
+    with pytest.warns(UserWarning, match="the coefficients are all 0"):
+        model = LatentRankSVC(C=100.0, init="first", shrinking=shrinking).fit(X, y)
     assert not model.coef_.any()

@@ -255,7 +255,7 @@ def test_words_for_numbers(options, message):
 def test_words_for_weights():
     with pytest.raises(ValueError, match=r"query_weight\[0\] is 'a': it must be a number"):
         SVMRanker().fit(XG, YG, qid=QID, query_weight=["a"] * 48)
-    with pytest.raises(ValueError, match=r"the third argument of fit is the mask: a ranking has no sample weights"):
+    with pytest.raises(ValueError, match=r"a mask goes with a multilabel y .*: a ranking has none"):
         RankSVC().fit(X, y, np.ones(60))
 
 

@@ -162,7 +162,9 @@ def ranking_loss(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss
     negatives = np.sort(scores[~relevant])
     above = negatives.size - np.searchsorted(negatives, np.sort(scores[relevant])[::-1], side="left")
     addresses, table = compile_loss(loss, scores.size)
-    return float(loss_of_counts(addresses, table, above, negatives.size))
+    value = float(loss_of_counts(addresses, table, above, negatives.size))
+    _check_outcome(loss, value, value)
+    return value
 
 
 def most_violating_rankings(
@@ -279,6 +281,7 @@ def _by_method(
     _check_both_classes(relevant)
     compiled = compile_loss(loss, scores.size)
     coefficients, outcome, rank_counts = infer_by(method, scores, relevant, compiled)
+    _check_outcome(loss, outcome.value, outcome.loss)
     return MostViolatingRanking(
         outcome.value, outcome.loss, coefficients, outcome.n_steps, scores, relevant, rank_counts
     )

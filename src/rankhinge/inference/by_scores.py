@@ -24,6 +24,7 @@ from rankhinge.inference.buckets import bucket_of, make_grid
 from rankhinge.inference.long_list import LONG, equal_shares, on_stretches, stretches
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK
+from rankhinge.inference.query import centre_of
 from rankhinge.inference.whole import find
 
 __all__ = ["subtract_ranking", "subtract_rankings"]
@@ -60,14 +61,23 @@ def _n_above(positives, score, first, last):
 
 
 @kernel
-def _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, coefficients, rank_counts, sums):
+def _highest_negative(scores, relevant):
+    """The greatest score of a negative; -inf if there is none."""
+    highest = -np.inf
+    for k in range(scores.size):
+        highest = max(highest, -np.inf if relevant[k] else np.float64(scores[k]))
+    return highest
+
+
+@kernel
+def _subtract_negatives(positives, n_negatives, centre, grid, above, scores, relevant, coefficients, rank_counts, sums):
     """Subtract ``u = 2 b / (P N)`` of the negatives, b positives below each, from the coefficients.
 
     Counts them in ``rank_counts[a]``, with a positives above; ``sums[c]`` becomes the sum over chunk c of
     ``s - centre`` times what is left of the coefficient.
     """
     n_positives = positives.size
-    unit, centre = 2.0 / n_positives / n_negatives, positives[n_positives // 2]
+    unit = 2.0 / n_positives / n_negatives
     buckets = np.empty(min(scores.size, CHUNK), np.uint32)
     for start in range(0, scores.size, CHUNK):
         part, part_relevant = scores[start : start + CHUNK], relevant[start : start + CHUNK]
@@ -90,10 +100,10 @@ def _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, c
 
 
 @kernel
-def _subtract_positives(positives, index, n_negatives, rank_counts, coefficients):
+def _subtract_positives(positives, index, n_negatives, centre, rank_counts, coefficients):
     """Subtract ``u = -2 a / (P N)`` of the positives, a negatives above each; the sum as for the negatives."""
     n_positives = positives.size
-    unit, centre = 2.0 / n_positives / n_negatives, positives[n_positives // 2]
+    unit = 2.0 / n_positives / n_negatives
     total, n_above = 0.0, 0
     for i in range(n_positives):
         n_above += rank_counts[i]
@@ -113,11 +123,13 @@ def _subtract(scores, relevant, coefficients):
     grid, above = _tabulate(positives)
     rank_counts = np.zeros(positives.size + 1, np.int64)
     sums = np.empty((scores.size + CHUNK - 1) // CHUNK)
-    _subtract_negatives(positives, n_negatives, grid, above, scores, relevant, coefficients, rank_counts, sums)
+    # As the coefficients add up to 0, any centre will do; one amid the scores that matter is the most exact.
+    centre = centre_of(positives, _highest_negative(scores, relevant))
+    _subtract_negatives(positives, n_negatives, centre, grid, above, scores, relevant, coefficients, rank_counts, sums)
     total = 0.0
     for chunk in range(sums.size):
         total += sums[chunk]
-    return total + _subtract_positives(positives, index, n_negatives, rank_counts, coefficients)
+    return total + _subtract_positives(positives, index, n_negatives, centre, rank_counts, coefficients)
 
 
 @kernel
@@ -148,15 +160,17 @@ def subtract_ranking(scores: NDArray[Any], relevant: NDArray[np.bool_], coeffici
     sort_descending(positives, index)
     grid, above = _tabulate(positives)
     parts = stretches(scores.size)
+    highest = max(on_stretches(lambda _, part: _highest_negative(scores[part], relevant[part]), parts))
+    centre = centre_of(positives, highest)
     rank_counts = np.zeros((len(parts), positives.size + 1), np.int64)
     sums = np.empty(-(-scores.size // CHUNK))
 
     def work(n: int, part: slice) -> None:
         arrays = scores[part], relevant[part], coefficients[part], rank_counts[n], sums[part.start // CHUNK :]
-        _subtract_negatives(positives, n_negatives, grid, above, *arrays)
+        _subtract_negatives(positives, n_negatives, centre, grid, above, *arrays)
 
     on_stretches(work, parts)
-    total = _subtract_positives(positives, index, n_negatives, rank_counts.sum(axis=0), coefficients)
+    total = _subtract_positives(positives, index, n_negatives, centre, rank_counts.sum(axis=0), coefficients)
     return float(sums.sum()) + float(total)
 
 

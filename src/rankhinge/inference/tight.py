@@ -69,7 +69,7 @@ def tight_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss 
     # Rounded to float32 before the difference is taken, equal coefficients would not cancel.
     wide = scores.astype(np.float64, copy=False)
     worst = most_violating_ranking(wide, relevant, loss)
-    value = worst.loss + subtract_ranking(wide, relevant, worst.coefficients)
-    # Rounding must not show a bound below the loss.
+    # No ranking has a higher score than that by the scores, and no bound is below the loss: beyond that is rounding.
+    value = worst.loss + min(subtract_ranking(wide, relevant, worst.coefficients), 0.0)
     value = max(value, ranking_loss(wide, relevant, loss))
     return TightHinge(value, worst.coefficients.astype(scores.dtype, copy=False))

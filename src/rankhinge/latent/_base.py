@@ -280,10 +280,10 @@ class LatentMachine(BagPredictor):
         """Warn of models that rank nothing, and of those that may be far from where the fit would end."""
         flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & (kept.gap <= self.tol)
         warn_of_zeros(int(flat.sum()), flat.size, "Scale the features, or choose a larger C")
-        if np.max(kept.gap) > self.tol:
-            message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
-        elif "max_outer" in kept.status:
+        if "max_outer" in kept.status:
             message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
+        elif np.max(kept.gap) > self.tol:
+            message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
         else:
             return
         warn_user(f"{type(self).__name__}: {message}", ConvergenceWarning)

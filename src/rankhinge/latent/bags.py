@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from rankhinge._validation import QueryIds, encode_queries
+from rankhinge._validation import QueryIds, encode_queries, refuse_masked
 
 __all__ = ["Bags", "as_bags", "is_bags_like"]
 
@@ -252,8 +252,10 @@ def _matrix(X: Any, name: str) -> Any:
     if sparse.issparse(X):
         matrix: Any = X.tocsr()
     else:
+        refuse_masked(X, name)
         try:
-            matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
+            # Other subclasses of arrays multiply in other ways.
+            matrix = X if type(X) in (np.ndarray, np.memmap) else np.asarray(X)
             if matrix.dtype == object:
                 matrix = matrix.astype(np.float64)
         except (TypeError, ValueError) as error:

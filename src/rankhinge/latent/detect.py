@@ -156,6 +156,9 @@ def plot_localisations(
         raise ValueError(f"windows have shape {boxes.shape}, but there are {bags.n_candidates} candidates")
     if table.shape[1] != len(bags):
         raise ValueError(f"choices have {table.shape[1]} columns, but there are {len(bags)} bags")
+    if np.any(table >= bags.sizes):
+        row, b = np.argwhere(table >= bags.sizes)[0]
+        raise ValueError(f"choices[{row}, {b}] is {table[row, b]}, but bag {b} has {bags.sizes[b]} candidates")
     strange = [b for b in shown if not 0 <= b < len(bags)]
     if strange:
         raise ValueError(f"shown has {strange[0]}, but there are {len(bags)} bags")

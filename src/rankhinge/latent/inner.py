@@ -243,6 +243,9 @@ class InnerSolver:
             few = all(found[k][1] <= _FEW * self.problems[k].members.size for k in going)
             gap = max(found[k][0].gap for k in going)
             aim = _LITTLE_MORE * tol if few else float(np.clip(_PART * gap, _LITTLE_MORE * tol, aim))
+        for c, k in enumerate(ks):
+            if starts[c] is None and not best[int(k)].primal < self.value_at_zero(int(k)):
+                best[int(k)] = self._back_at_zero(best[int(k)], int(k), fixed[c])
         return best
 
     def interrupted(self, k: int) -> Point | None:
@@ -346,11 +349,21 @@ class InnerSolver:
         if start is not None:
             start.status = "stopped"
             return start
-        w = np.zeros(self.features.n_features)
-        ks, fixed = np.array([k]), [self.problems[k].given]
-        point = self.point(k, w, self.sweep(ks, w[:, None], fixed), 0, fixed[0])
+        point = self._at_zero(k, self.problems[k].given)
         point.status = "stopped"
         return point
+
+    def _back_at_zero(self, point: Point, k: int, fixed: NDArray[np.int64]) -> Point:
+        """W = 0 with what was proved on the way to a point that is no better: a working set may lead there."""
+        zero = self._at_zero(k, fixed)
+        zero.planes, zero.dual, zero.status = point.planes, point.dual, point.status
+        zero.n_iter, zero.history = point.n_iter, point.history
+        return zero
+
+    def _at_zero(self, k: int, fixed: NDArray[np.int64]) -> Point:
+        """W = 0, which every fit has to better."""
+        w = np.zeros(self.features.n_features)
+        return self.point(k, w, self.sweep(np.array([k]), w[:, None], [fixed]), 0, fixed)
 
     def _look(self, ks: NDArray[np.int64], fixed: list[NDArray[np.int64]]) -> Sweep:
         """The sweep at the solutions. At w = 0 all candidates are the best: those count that are so a step further on.

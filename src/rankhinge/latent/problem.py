@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge._validation import refuse_masked
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.objective import BagLists
 from rankhinge.objective import one_list
@@ -93,6 +94,7 @@ def check_chosen(chosen: ArrayLike | None, bags: Bags, n_problems: int) -> NDArr
     n_bags = len(bags)
     if chosen is None:
         return np.full((n_problems, n_bags), -1)
+    refuse_masked(chosen, "chosen")
     array: NDArray[Any] = np.asarray(chosen)
     if array.shape not in ((n_bags,), (n_bags, n_problems)):
         raise ValueError(f"chosen has shape {array.shape}, but there are {n_bags} bags")

@@ -68,7 +68,8 @@ class LatentSVC(LatentMachine):
     ignore_confusing : float, default 0.0
         Leave out the highest-scoring c % of the candidates of negative bags, which may be objects without a label;
         each bag keeps one at least. They are chosen anew for the first few rounds, by the weights of the round before,
-        so that the objective is not the same in all rounds, and may rise from one to the next.
+        so that the objective is not the same in all rounds, and may rise from one to the next; nor is it the same for
+        all of several starts, of which the one with the least objective is kept.
     fit_intercept : bool, default True
         Learn b, by a constant feature.
     n_starts, init, solver, tol, max_iter, max_outer, shrinking, warm_start, random_state, verbose

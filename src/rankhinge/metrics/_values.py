@@ -90,9 +90,17 @@ def _discounted(lists: Lists, ties: str, discount: Callable[[Floats], Floats], n
 
 
 def _within_range(lists: Lists) -> Lists:
-    """The same lists with gains whose sums do not overflow: a power of two takes nothing from their digits."""
-    exponent = int(np.frexp(lists.gains.max(initial=0.0))[1])
-    return lists if exponent < _LARGE_EXPONENT else replace(lists, gains=np.ldexp(lists.gains, -exponent))
+    """The same lists with gains whose sums do not overflow, and whose parts do not vanish.
+
+    By a power of two for each list, which takes nothing from their digits.
+    """
+    largest = np.zeros(len(lists.queries))
+    np.maximum.at(largest, lists.list_index, lists.gains)
+    exponents = np.frexp(largest)[1]
+    exponents[np.abs(exponents) < _LARGE_EXPONENT] = 0
+    if not exponents.any():
+        return lists
+    return replace(lists, gains=np.ldexp(lists.gains, -exponents[lists.list_index]))
 
 
 def _greatest(lists: Lists, discount: Callable[[Floats], Floats]) -> Floats:

@@ -89,7 +89,9 @@ def _tight(
 ) -> tuple[Any, Any, NDArray[Any]]:
     """``T = J - H``."""
     _, losses, coefficients = _convex(loss, scores, relevant, offsets)
-    return losses + subtract_rankings(scores, relevant, offsets, coefficients), losses, coefficients
+    # No ranking has a higher score than that by the scores: what lies above 0 is rounding.
+    less = np.minimum(subtract_rankings(scores, relevant, offsets, coefficients), 0.0)
+    return losses + less, losses, coefficients
 
 
 def _ranked(

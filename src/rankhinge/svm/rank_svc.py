@@ -76,8 +76,8 @@ def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
 def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
     if y.ndim != 2:
         raise ValueError(
-            f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}; the third argument of fit is the "
-            "mask: a ranking has no sample weights"
+            f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}; should these be sample "
+            "weights: a ranking has none"
         )
     mask = None if mask is None else check_mask(mask, y.shape)
     values = np.unique(y if mask is None else y[mask])
