@@ -176,7 +176,7 @@ def test_registry(monkeypatch):
     class DiagonalMap:
         def __init__(self, X):
             self.values = X.values
-            self.n_samples = self.n_features = len(X.values)
+            self.n_samples = self.n_features = self.n_entries = len(X.values)
 
         def scores(self, weights):
             return (self.values[:, None] * weights).T

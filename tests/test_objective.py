@@ -15,6 +15,7 @@ from rankhinge import metrics, structured_hinge
 from rankhinge.features import feature_map
 from rankhinge.losses import DCG, get_loss
 from rankhinge.objective import RankingObjective, graded_lists, one_list
+from rankhinge.solvers.bundle import Bundle
 
 NDCG = get_loss("ndcg")
 
@@ -319,3 +320,25 @@ def test_a_block_that_is_the_whole_list_does_not_copy_X():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.1 * 8 * 500 * 4000
+
+
+def test_what_a_pass_costs():
+    X = sparse.random(50, 400, density=0.02, format="csr", random_state=0)
+    lists = [one_list(np.arange(50) % 7 == 0)]
+    for made, width in ((X, 8.0), (X.tocsc(), 8.0), (X.toarray(), 400.0), (np.asfortranarray(X.toarray()), 400.0)):
+        assert RankingObjective(feature_map(made), lists, get_loss("ap")).width == width
+
+
+def test_wide_sparse_features_are_not_worth_many_directions():
+    X = sparse.random(300, 5000, density=0.004, format="csr", random_state=0)
+    lists = [one_list(np.arange(300) % 7 == 0)]
+    narrow = Bundle(RankingObjective(feature_map(X), lists, get_loss("ap")), np.ones(1))
+    wide = Bundle(RankingObjective(feature_map(X.toarray()), lists, get_loss("ap")), np.ones(1))
+    assert (narrow.n_directions, narrow.n_cuts, narrow.n_parts, narrow.n_turns) == (4, 2, 0, 6)
+    assert (wide.n_directions, wide.n_parts, wide.n_turns) == (48, 8, 20)
+    assert narrow._opens
+    assert not wide._opens
+    # Both reach the same minimum, with a proof.
+    for solver in (narrow, wide):
+        assert solver.run().gap[0] <= solver.tol
+    assert narrow.result().objective[0] == pytest.approx(wide.result().objective[0], rel=2e-3)

@@ -34,6 +34,8 @@ class FeatureMap(Protocol):
 
     n_samples: int
     n_features: int
+    n_entries: int
+    """What a pass looks at: all numbers of X, or those that are stored."""
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """``(X @ W)ᵀ`` for W of shape (n_features, m): shape (m, n_samples)."""
@@ -75,6 +77,7 @@ class _Dense:
 
     def __init__(self, X: NDArray[Any]) -> None:
         self.n_samples, self.n_features = X.shape
+        self.n_entries = X.size
         self._transposed = X.flags.f_contiguous and not X.flags.c_contiguous
         self._rows = X.T if self._transposed else X
         # BLAS takes rows whose entries lie side by side; for anything else NumPy would copy all of X at each product.
@@ -165,6 +168,7 @@ class _Sparse:
             # Kernels know no half and no extended precision.
             X = X.astype(np.float64)
         self.n_samples, self.n_features = X.shape
+        self.n_entries = X.nnz
         self.sparse_matrix = X
         self._by_rows: Any = None
         self._transposed = X.format == "csc"

@@ -74,6 +74,7 @@ class ListsObjective:
         n = self.X.shape[0]
         self.lists = [np.arange(n)] if lists is None else [np.asarray(part) for part in lists]
         self.n_samples, self.n_features = self.X.shape
+        self.width = float(self.n_features)
         self.n_problems = self.labels.shape[1]
         self.passes = self.inferences = 0
 

@@ -72,6 +72,8 @@ class CandidateFeatures:
         self.n_samples = int(X.shape[0] if rows is None else rows.size)
         self._n_own = int(X.shape[1])
         self.n_features = self._n_own + (constant != 0.0)
+        share = self.n_samples / max(1, X.shape[0])
+        self.n_entries = round(X.nnz * share) if sparse.issparse(X) else self.n_samples * self.n_features
         self._X, self._rows = X, rows
         self._constant, self._skip_zeros = constant, skip_zeros
         self._whole = feature_map(X) if rows is None else feature_map(X[rows]) if sparse.issparse(X) else None

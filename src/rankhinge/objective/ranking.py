@@ -141,6 +141,7 @@ class RankingObjective:
         self.n_samples = features.n_samples
         self.n_features = features.n_features
         self.n_problems = len(self.problems)
+        self.width = features.n_entries / max(1, features.n_samples)
 
     def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
         """Scores of the given problems for their columns of `weights`: one pass over X."""

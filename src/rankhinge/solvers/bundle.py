@@ -73,7 +73,7 @@ class Bundle(CuttingPlane):
         Inferences in a round, at most.
     opening : bool, optional
         Whether to open with quasi-Newton steps; by default with four samples or more, counted once for each problem,
-        for each feature. Never with constraints.
+        for each feature (of sparse features: for each entry of a row). Never with constraints.
     random_state : int, optional
         Seed of the parts.
     **options
@@ -94,7 +94,8 @@ class Bundle(CuttingPlane):
         **options: Any,
     ) -> None:
         super().__init__(objective, C, **options)
-        d, K = objective.n_features, objective.n_problems
+        # Many columns are worth their pass where that is dear beside them: by the entries it looks at, not by d.
+        d, K = objective.width, objective.n_problems
         dear = min(d / 50, 24) / K**0.5
         self.n_cuts = max(2, int(dear / 3)) if n_cuts is None else n_cuts
         self.n_parts = int(dear / 3) if n_parts is None else n_parts

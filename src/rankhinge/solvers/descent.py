@@ -55,15 +55,16 @@ class _State:
 
     def direction(self) -> Array:
         """``-H g`` by the two-loop recursion (Nocedal 1980)."""
-        move, factors = -self.gradient, []
+        # Where features are many, new memory at each step would cost more than the sums.
+        move, factors = np.negative(self.gradient), []
         for step, change, product in reversed(self.pairs):
             factors.append(step @ move / product)
-            move = move - factors[-1] * change
+            move -= factors[-1] * change
         if self.pairs:
             _, change, product = self.pairs[-1]
-            move = move * (product / (change @ change))
+            move *= product / (change @ change)
         for (step, change, product), factor in zip(self.pairs, reversed(factors)):
-            move = move + (factor - change @ move / product) * step
+            move += (factor - change @ move / product) * step
         return move
 
     def first_step(self, direction: Array) -> float:

@@ -68,6 +68,8 @@ class Objective(Protocol):
     n_samples: int
     n_features: int
     n_problems: int
+    width: float
+    """Entries of X for each sample, d unless it is sparse: what a pass costs, where vectors cost d."""
 
     def score(self, weights: Array, problems: Indices) -> Handle:
         """Scores at the columns of `weights`, shape (d, m). **One pass**, whatever m is."""
