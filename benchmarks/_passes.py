@@ -25,7 +25,7 @@ class _Timed:
 
     def __init__(self, inner: features.FeatureMap, watch: Stopwatch) -> None:
         self._inner, self._watch = inner, watch
-        self.n_samples, self.n_features = inner.n_samples, inner.n_features
+        self.n_samples, self.n_features, self.n_entries = inner.n_samples, inner.n_features, inner.n_entries
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._noted(self._inner.scores, weights)

@@ -127,31 +127,61 @@ class _Dense:
 
 @kernel
 def _each_row(indptr, indices, data, first, last, factors, result):
-    """``result[r] = Σ data · factors[column]`` for the stored rows ``first … last - 1``."""
+    """``result[:, r] = Σ data · factors[column]`` for the stored rows ``first … last - 1``.
+
+    Numbers without a sign count columns and entries: signed ones might count from the end, which would be looked into.
+    """
+    n_problems = factors.shape[1]
+    if n_problems == 1:
+        for r in range(first, last):
+            # Two sums: a single one would wait for itself at every entry.
+            even, odd = 0.0, 0.0
+            at, end = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
+            while at + np.uint64(1) < end:
+                even += np.float64(data[at]) * factors[np.uint64(indices[at]), 0]
+                odd += np.float64(data[at + np.uint64(1)]) * factors[np.uint64(indices[at + np.uint64(1)]), 0]
+                at += np.uint64(2)
+            if at < end:
+                even += np.float64(data[at]) * factors[np.uint64(indices[at]), 0]
+            result[0, r] = even + odd
+        return
+    sums = np.empty(n_problems)
     for r in range(first, last):
-        for problem in range(factors.shape[1]):
-            total = 0.0
-            for k in range(indptr[r], indptr[r + 1]):
-                total += np.float64(data[k]) * factors[indices[k], problem]
-            result[problem, r] = total
+        for problem in range(n_problems):
+            sums[problem] = 0.0
+        for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+            value, column = np.float64(data[k]), np.uint64(indices[k])
+            for problem in range(n_problems):
+                sums[problem] += value * factors[column, problem]
+        for problem in range(n_problems):
+            result[problem, r] = sums[problem]
 
 
 @kernel
 def _sum_of_rows(indptr, indices, data, first, last, factors, result):
-    """``result[column] += Σ_r data · factors[r]`` over the stored rows ``first … last - 1``."""
-    if factors.shape[0] == 1:
-        # Many samples are ranked where they belong: their coefficient is 0.
+    """``result[column] += Σ_r data · factors[:, r]`` over the stored rows ``first … last - 1``.
+
+    Many samples are ranked where they belong: their coefficients are 0, and their rows are left out.
+    """
+    n_problems = factors.shape[0]
+    if n_problems == 1:
         for r in range(first, last):
             factor = factors[0, r]
             if factor != 0.0:
-                for k in range(indptr[r], indptr[r + 1]):
-                    result[indices[k], 0] += np.float64(data[k]) * factor
+                for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+                    result[np.uint64(indices[k]), 0] += np.float64(data[k]) * factor
         return
+    own = np.empty(n_problems)
     for r in range(first, last):
-        for k in range(indptr[r], indptr[r + 1]):
-            value, column = np.float64(data[k]), indices[k]
-            for problem in range(factors.shape[0]):
-                result[column, problem] += value * factors[problem, r]
+        counts = False
+        for problem in range(n_problems):
+            own[problem] = factors[problem, r]
+            counts |= own[problem] != 0.0
+        if counts:
+            for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+                value, column = np.float64(data[k]), np.uint64(indices[k])
+                for problem in range(n_problems):
+                    result[column, problem] += value * own[problem]
 
 
 class _Sparse:
