@@ -128,7 +128,8 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
     refuse_masked(qid, "qid")
     if isinstance(qid, set | frozenset) or not hasattr(qid, "__iter__"):
         raise ValueError(f"qid must be a sequence with an entry for each row, got {qid!r}")
-    # An array made of a list would merge 1 and "1", and split tuples into columns.
+    # An array made of a list would merge 1 and "1", and split tuples into columns. (That it can be iterated was asked
+    # above, which a type checker does not see.)
     rows: Any = np.asarray(qid) if hasattr(qid, "__array__") else list(qid)  # type: ignore[arg-type]
     if isinstance(rows, np.ndarray) and rows.ndim != 1:
         raise ValueError(f"qid must be one-dimensional, its shape is {rows.shape}")

@@ -307,7 +307,9 @@ def test_transformer_of_columns_by_name():
     assert result.feature_names.tolist() == ["standardscaler__w", "passthrough__u"]
     np.testing.assert_array_equal(result[1][:, 1], frames[1]["u"])
     y = np.array([1, 0, 1, 0])
-    assert make_pipeline(transformer, LatentRankSVC()).fit(frames, y).score(frames, y) > 0
+    pipeline = make_pipeline(transformer, LatentRankSVC()).fit(frames, y)
+    np.testing.assert_array_equal(pipeline[-1].coef_, LatentRankSVC().fit(result, y).coef_)
+    assert pipeline[-1].feature_names_in_.tolist() == ["standardscaler__w", "passthrough__u"]
 
 
 def test_transformer_of_frames_without_pandas(monkeypatch):

@@ -55,8 +55,8 @@ class _State:
 
     def direction(self) -> Array:
         """``-H g`` by the two-loop recursion (Nocedal 1980)."""
-        # Where features are many, new memory at each step would cost more than the sums.
-        move, factors = np.negative(self.gradient), []
+        # Changed in place: where features are many, new memory at each step would cost more than the sums.
+        move, factors = -self.gradient, []
         for step, change, product in reversed(self.pairs):
             factors.append(step @ move / product)
             move -= factors[-1] * change

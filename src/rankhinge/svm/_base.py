@@ -22,7 +22,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SOLVERS, Solver, SolverResult, Tight, make_solver, seed_of
-from rankhinge.svm._fitting import interrupts, warn_of_zeros, warn_user
+from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
@@ -216,12 +216,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             if not found.coef.any():
                 raise interrupted from error
         centre = rescaled(objective, found.coef, scale)
-        n_flat = np.count_nonzero(~centre.any(axis=0))
+        n_flat = int(np.count_nonzero(~centre.any(axis=0)))
         if n_flat and interrupted is None:
-            which = "" if K == 1 else f" of {n_flat} of the {K} problems"
             warn_user(
-                f"the start{which} gives all samples of a list the same score: the fit begins at 0 instead. Choose "
-                "another init, or a larger init_C"
+                f"the start{of_problems(n_flat, K)} gives all samples of a list the same score: the fit begins at 0 "
+                "instead. Choose another init, or a larger init_C"
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
         self._chosen = {"C_": C, "scale_": scale, "init_coef_": centre.T.copy()}

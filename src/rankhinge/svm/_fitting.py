@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankhinge.solvers import SolverResult
 from rankhinge.solvers.base import LEFT_OUT
 
-__all__ = ["Unfinished", "fitted_names", "fitting", "interrupts", "warn_of_zeros", "warn_user"]
+__all__ = ["Unfinished", "fitted_names", "fitting", "interrupts", "of_problems", "warn_of_zeros", "warn_user"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -91,13 +91,17 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def of_problems(n_some: int, n_problems: int) -> str:
+    """How many of the problems a message speaks of; nothing if there is one."""
+    return "" if n_problems == 1 else f" of {n_some} of the {n_problems} problems"
+
+
 def warn_of_zeros(n_flat: int, n_problems: int, ways_out: str) -> None:
     """Warn if some models rank nothing."""
     if n_flat:
-        which = "" if n_problems == 1 else f" of {n_flat} of the {n_problems} problems"
         warn_user(
-            f"the coefficients{which} are all 0, and so all scores are equal: within tol that is the minimum for these "
-            f"features and this C. {ways_out}"
+            f"the coefficients{of_problems(n_flat, n_problems)} are all 0, and so all scores are equal: within tol "
+            f"that is the minimum for these features and this C. {ways_out}"
         )
 
 

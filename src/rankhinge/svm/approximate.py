@@ -173,8 +173,7 @@ class ApproximateRankSVC(RankSVC):
         self, features: FeatureMap, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], int]:
         """w₀ of each problem, of shape (d, K), and the passes over X that it took."""
-        problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
-        objective = RankingObjective(features, problems, get_loss("zero-one"))
+        objective = RankingObjective(features, targets.lists_of(usable), get_loss("zero-one"))
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
         solver = make_solver("bundle", objective, C, **options)
         try:
@@ -185,7 +184,7 @@ class ApproximateRankSVC(RankSVC):
             self._chosen = {"C_": C}
             result = solver.result(status="interrupted")
             self._keep(result)
-            self._describe(result.coef, np.zeros((len(problems), features.n_samples), np.int8), targets, usable)
+            self._describe(result.coef, np.zeros((objective.n_problems, features.n_samples), np.int8), targets, usable)
             raise
         Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
         return result.coef, int(np.ceil(result.n_passes))

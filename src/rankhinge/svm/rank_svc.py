@@ -39,6 +39,10 @@ class Targets(NamedTuple):
         masks = [None] * len(self.relevant) if self.labelled is None else list(self.labelled)
         return [one_list(relevant, mask) for relevant, mask in zip(self.relevant, masks, strict=True)]
 
+    def lists_of(self, usable: NDArray[np.bool_]) -> list[Lists]:
+        """Those of some of the problems."""
+        return [lists for lists, use in zip(self.lists(), usable, strict=True) if use]
+
     def usable(self) -> NDArray[np.bool_]:
         """Which problems have both a positive and a negative."""
         known = self.known()
@@ -272,8 +276,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
         features = feature_map(X)
-        problems = [lists for lists, use in zip(targets.lists(), usable, strict=True) if use]
-        objective = RankingObjective(features, problems, get_loss(self.loss))
+        objective = RankingObjective(features, targets.lists_of(usable), get_loss(self.loss))
         self._finish_with = (features, targets, usable)
         earlier = self._earlier_coef((usable.size, features.n_features))
         result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)

@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankhinge._validation import as_numbers
 from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
-from rankhinge.svm._fitting import Unfinished, interrupts, warn_user
+from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 from rankhinge.svm.variance import variance_within
 
@@ -85,10 +85,9 @@ def find_start(
     if init == "logistic":
         found = fit_logistic(objective, C, watch=watch)
         if found.n_unfinished:
-            which = "" if C.size == 1 else f" of {found.n_unfinished} of the {C.size} problems"
             warn_user(
-                f"the logistic regression{which}, from which the fit starts, has not converged: scale the features, or "
-                "choose a smaller init_C",
+                f"the logistic regression{of_problems(found.n_unfinished, C.size)}, from which the fit starts, has not "
+                "converged: scale the features, or choose a smaller init_C",
                 ConvergenceWarning,
             )
         return found

@@ -32,6 +32,7 @@ def variance_within(features: FeatureMap, lists: Lists) -> float:
     float
         0 if features are constant within each list; inf or nan if their squares overflow.
     """
+    # Maps of other rooms need not have one: rows will do for all.
     matrix = getattr(features, "sparse_matrix", None)
     with np.errstate(over="ignore", invalid="ignore"):
         total = _of_rows(features, lists) if matrix is None else _of_entries(matrix, lists)
@@ -40,7 +41,7 @@ def variance_within(features: FeatureMap, lists: Lists) -> float:
 
 def _of_rows(features: FeatureMap, lists: Lists) -> float:
     """The sum over all samples, from the rows of X."""
-    offsets, n = lists.offsets, int(lists.offsets[-1])
+    offsets, sizes, n = lists.offsets, np.diff(lists.offsets), int(lists.offsets[-1])
     step = max(1, _BLOCK_ENTRIES // max(1, features.n_features))
     squares, between, unfinished = 0.0, 0.0, np.zeros(features.n_features)
     for start in range(0, n, step):
@@ -55,8 +56,8 @@ def _of_rows(features: FeatureMap, lists: Lists) -> float:
         squares += float(np.einsum("ij,ij->", rows, rows))
         sums = np.add.reduceat(rows, begins - start, axis=0)
         sums[0] += unfinished
-        ends, sizes = offsets[first : last + 1], np.diff(offsets)[first - 1 : last]
-        parts = np.einsum("ij,ij->i", sums, sums) / sizes
+        ends = offsets[first : last + 1]
+        parts = np.einsum("ij,ij->i", sums, sums) / sizes[first - 1 : last]
         between += float(parts[ends <= stop].sum())
         unfinished = sums[-1] if ends[-1] > stop else np.zeros_like(unfinished)
     return max(squares - between, 0.0)
