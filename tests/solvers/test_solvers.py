@@ -57,7 +57,8 @@ def test_known_optimum(name, C, seed):
 def test_certificate(name, C):
     X, labels = random_problem(1, n=80, d=10)
     objective = ListsObjective(X, labels)
-    result = make_solver(name, objective, C, tol=1e-4, max_iter=2000).run()
+    solver = make_solver(name, objective, C, tol=1e-4, max_iter=2000)
+    result = solver.run()
     assert result.status[0] == "converged"
     assert 0 <= result.gap[0] <= 1e-4
     history = result.history
@@ -67,7 +68,7 @@ def test_certificate(name, C):
     # The value is that of the point returned, not of some point on the way.
     assert result.objective[0] == pytest.approx(primal(objective, C, result.coef[:, 0]), rel=1e-9)
     # Every plane is a lower bound on J.
-    planes = result.planes[0]
+    planes = solver.planes()[0]
     rng = np.random.default_rng(0)
     for w in [result.coef[:, 0], *rng.normal(size=(20, 10))]:
         J = primal(objective, 1.0, w) - 0.5 * w @ w
@@ -183,15 +184,16 @@ def test_lockstep_is_as_good_as_separate_fits(name):
 
 def test_warm_planes_save_passes():
     X, labels = random_problem(5, n=100, d=10)
-    first = make_solver("bundle", ListsObjective(X, labels), 100.0).run()
+    solver = make_solver("bundle", ListsObjective(X, labels), 100.0)
+    first, planes = solver.run(), solver.planes()
     cold = ListsObjective(X, labels)
     make_solver("bundle", cold, 150.0).run()
     warm = ListsObjective(X, labels)
-    result = make_solver("bundle", warm, 150.0, planes=first.planes, start=first.coef).run()
+    result = make_solver("bundle", warm, 150.0, planes=planes, start=first.coef).run()
     assert result.status[0] == "converged"
     assert warm.passes < 0.7 * cold.passes
     again = ListsObjective(X, labels)
-    make_solver("bundle", again, 100.0, planes=first.planes, start=first.coef).run()
+    make_solver("bundle", again, 100.0, planes=planes, start=first.coef).run()
     assert again.passes <= 2
 
 
@@ -414,6 +416,34 @@ def test_a_bound_does_not_exceed_the_value():
     result = solver.run()
     assert result.dual_objective[0] == result.objective[0] == 1.0
     assert (result.status[0], result.gap[0]) == ("converged", 0.0)
+
+
+def test_pruning_leaves_each_cut_in_one_piece():
+    """The last cuts move to the places of those that are dropped: with offset, vector, products and multiplier."""
+    rng = np.random.default_rng(3)
+    for n_planes in (7, 40, 200):
+        master = Master(50.0, rng.normal(size=5))
+        master.add_planes(rng.random(n_planes), rng.normal(size=(n_planes, 5)))
+        for _ in range(5):
+            master.solve()
+        value, point = master.dual_value, master.point
+        carrying = {float(b): g for b, g in zip(master.planes(carrying=True).offsets, master.planes(True).slopes)}
+        before = {float(b): g for b, g in zip(master.planes().offsets, master.planes().slopes)}
+        multipliers = dict(zip(master.planes().offsets.tolist(), master.multipliers[1:].tolist()))
+        master.prune(3)
+        kept = master.planes()
+        assert set(carrying) == set(kept.offsets.tolist())
+        assert 1 < len(master) == 1 + len(carrying) < 1 + n_planes
+        np.testing.assert_array_equal(kept.slopes, [before[float(b)] for b in kept.offsets])
+        np.testing.assert_array_equal(master.multipliers[1:], [multipliers[float(b)] for b in kept.offsets])
+        np.testing.assert_allclose(master.gram, master.vectors @ master.vectors.T, rtol=1e-12)
+        master.solve()
+        assert master.dual_value == pytest.approx(value, rel=1e-9)
+        np.testing.assert_allclose(master.point, point, rtol=1e-9)
+        # And the places left free are taken again.
+        master.add_planes(np.array([0.25]), np.ones((1, 5)))
+        np.testing.assert_allclose(master.gram, master.vectors @ master.vectors.T, rtol=1e-12)
+        assert master.planes().offsets[-1] == 0.25
 
 
 def test_the_plane_0_is_never_dropped():

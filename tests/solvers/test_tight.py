@@ -112,16 +112,17 @@ def test_too_few_iterations_leave_the_best_so_far():
 def test_planes_of_an_earlier_run_are_still_valid():
     X, relevant, centre = overlapping()
     objective, C = objective_of(X, relevant), np.array([5.0 * SCALE**2])
-    first = Tight(objective, C, centre=centre).run()
-    assert first.planes[0].offsets.size > 0
+    solver = Tight(objective, C, centre=centre)
+    first, planes = solver.run(), solver.planes()[0]
+    assert planes.offsets.size > 0
     rng = np.random.default_rng(1)
     for _ in range(20):
         coef = first.coef * rng.uniform(0.1, 3.0) + rng.normal(size=first.coef.shape)
         hinge = float(objective.evaluate(objective.score(coef, np.arange(1))).value[0])
-        assert np.all(first.planes[0].offsets + first.planes[0].slopes @ coef[:, 0] <= hinge * (1 + 1e-9))
+        assert np.all(planes.offsets + planes.slopes @ coef[:, 0] <= hinge * (1 + 1e-9))
     # And they are planes of J itself: where the last round has cut, they touch it.
     hinge = float(objective.evaluate(objective.score(first.coef, np.arange(1))).value[0])
-    assert np.max(first.planes[0].offsets + first.planes[0].slopes @ first.coef[:, 0]) >= hinge * (1 - 0.01)
+    assert np.max(planes.offsets + planes.slopes @ first.coef[:, 0]) >= hinge * (1 - 0.01)
 
 
 def test_descent_on_a_convex_function_reaches_its_minimum():
@@ -230,8 +231,9 @@ def test_where_the_objective_is_0_no_convex_problem_is_needed():
     X = np.linspace(-1, 1, 30)[:, None]
     relevant = np.stack([X[:, 0] > 0.5, X[:, 0] ** 2 > 0.5])
     objective = objective_of(X, relevant)
-    result = Tight(objective, np.array([2.0, 2.0]), centre=np.array([[1e6, 1.0]])).run()
+    solver = Tight(objective, np.array([2.0, 2.0]), centre=np.array([[1e6, 1.0]]))
+    result = solver.run()
     assert set(result.status) == {"converged"}
     assert result.objective[0] == result.dual_objective[0] == result.gap[0] == 0.0
     assert result.objective[1] > 0
-    assert [own.offsets.size > 0 for own in result.planes] == [False, True]
+    assert [own.offsets.size > 0 for own in solver.planes()] == [False, True]

@@ -194,7 +194,6 @@ class Solver:
             history=self._history_arrays(),
             status=np.array(states),
             message="; ".join(dict.fromkeys(_MESSAGES.get(s, s) for s in states)),
-            planes=self.planes(),
         )
 
     def _history_arrays(self) -> dict[str, Array]:

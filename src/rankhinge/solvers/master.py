@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge._jit import kernel
 from rankhinge.solvers import _active_set
 from rankhinge.solvers.protocol import Array, Indices, Planes, Violation
 
@@ -71,14 +72,35 @@ class _Cuts(NamedTuple):
             gram=np.zeros((room, room)),
         )
 
-    def only(self, places: NDArray[np.int64], room: int) -> _Cuts:
-        """Some of the cuts, with room for so many in all."""
-        chosen, size = _Cuts.empty(room, self.vectors.shape[1]), places.size
-        for mine, others in zip(chosen[1:-1], self[1:-1], strict=True):
-            # Taken straight into place: a copy in between would be the peak of a fit.
-            np.take(others, places, axis=0, out=mine[:size], mode="clip")
-        chosen.gram[:size, :size] = self.gram[np.ix_(places, places)]
-        return chosen._replace(size=size)
+    def widened(self, room: int) -> _Cuts:
+        """The same cuts, with room for so many in all."""
+        wider, size = _Cuts.empty(room, self.vectors.shape[1]), self.size
+        for mine, others in zip(wider[1:-1], self[1:-1], strict=True):
+            mine[:size] = others[:size]
+        wider.gram[:size, :size] = self.gram[:size, :size]
+        return wider._replace(size=size)
+
+
+@kernel
+def _close_gaps(keep, offsets, linear, capped, names, multipliers, idle, vectors, gram):
+    """Move the last cuts that are kept to the places of those that are not; returns how many are left."""
+    place, last = 0, keep.size - 1
+    while True:
+        while place <= last and keep[place]:
+            place += 1
+        while last >= place and not keep[last]:
+            last -= 1
+        if place > last:
+            return place
+        offsets[place], linear[place], capped[place] = offsets[last], linear[last], capped[last]
+        names[place], multipliers[place], idle[place] = names[last], multipliers[last], idle[last]
+        for i in range(vectors.shape[1]):
+            vectors[place, i] = vectors[last, i]
+        for i in range(keep.size):
+            gram[place, i] = gram[last, i]
+        for i in range(keep.size):
+            gram[i, place] = gram[i, last]
+        place, last = place + 1, last - 1
 
 
 class Master:
@@ -140,7 +162,7 @@ class Master:
             return
         cuts = self._cuts
         if size > cuts.offsets.size:
-            cuts = cuts.only(np.arange(old), _with_room(size))
+            cuts = cuts.widened(_with_room(size))
         new = slice(old, size)
         cuts.vectors[new] = vectors
         with np.errstate(over="ignore", invalid="ignore"):
@@ -173,8 +195,9 @@ class Master:
         )[3]
         self.unbounded = self.unbounded or status == _active_set.UNBOUNDED or self._contradicts()
         used = np.flatnonzero(x)
-        # From the vectors, not from the Gram matrix: rounding would be squared there.
-        move = x[used] @ self.vectors[used]
+        # From the vectors, not from the Gram matrix: rounding would be squared there. Where most of them are used, all
+        # of them are read sooner than these are copied.
+        move = x @ self.vectors if 2 * used.size > size else x[used] @ self.vectors[used]
         self.point = self.centre + move
         # The sum differs from C by rounding only; the plane 0 <= J, of offset 0, takes up the rest.
         self.dual_value = float(linear @ x - 0.5 * (move @ move))
@@ -201,8 +224,8 @@ class Master:
         keep = self._cuts.idle[: len(self)] <= patience
         keep[0] = True
         if not keep.all():
-            places = np.flatnonzero(keep)
-            self._cuts = self._cuts.only(places, _with_room(places.size))
+            # If an interrupt comes in between, some cuts are there twice, which does no harm.
+            self._cuts = self._cuts._replace(size=_close_gaps(keep, *self._cuts[1:]))
 
     def planes(self, carrying: bool = False) -> Planes:
         """The planes of J, for another fit: all of them, or those that carry the bound."""

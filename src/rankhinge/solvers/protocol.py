@@ -209,8 +209,6 @@ class SolverResult:
         ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted``, ``stopped``, ``running`` or, for
         problems that were not asked for, ``left out``.
     message : str
-    planes : list of Planes
-        One for each problem.
     """
 
     coef: Array
@@ -222,4 +220,3 @@ class SolverResult:
     history: dict[str, Array]
     status: NDArray[np.str_]
     message: str
-    planes: list[Planes]

@@ -236,7 +236,7 @@ class Tight(Solver):
         active = self.active
         result, before = inner.result(), self.primal
         self._planes = [
-            Planes(own.offsets, own.slopes + slope) for own, slope in zip(result.planes, self._slopes, strict=True)
+            Planes(own.offsets, own.slopes + slope) for own, slope in zip(inner.planes(), self._slopes, strict=True)
         ]
         self._inner = None
         weights = result.coef[:, active]

@@ -23,6 +23,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SOLVERS, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
+from rankhinge.svm.columns import Columns, occupied
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
@@ -128,6 +129,12 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             refuse_masked(array, name)
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
+    def _occupied(self, X: Any) -> Any:
+        """X for the solvers: without columns that are empty, unless a start says something about these."""
+        given = self.bound == "tight" and not isinstance(self.init, str)
+        X, self._columns = (X, Columns(X.shape[1])) if given else occupied(X)
+        return X
+
     def _linear(self, X: Any) -> NDArray[np.float64]:
         """``X @ coef_.T``, of shape (n, K)."""
         check_is_fitted(self)
@@ -223,7 +230,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 "instead. Choose another init, or a larger init_C"
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
-        self._chosen = {"C_": C, "scale_": scale, "init_coef_": centre.T.copy()}
+        self._chosen = {"C_": C, "scale_": scale, "init_coef_": self._columns.everywhere(centre.T.copy())}
         if isinstance(tuning.init, str):
             self._chosen["init_C_"] = init_C
         solver = Tight(
@@ -238,10 +245,12 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         n_passes += found.n_passes + (3 if isinstance(tuning.C, str) else 1)
         return solver, n_passes, interrupted
 
-    def _earlier_coef(self, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
-        """Coefficients of the previous fit, if a warm start is wanted and they have this shape."""
+    def _earlier_coef(self, *n_problems: int) -> NDArray[np.float64] | None:
+        """Coefficients of the previous fit, if a warm start is wanted and they are those of as many problems."""
         coef: NDArray[np.float64] = self._earlier.get("coef_", np.empty(0))
-        return coef if getattr(self, "warm_start", False) and coef.shape == shape else None
+        if not getattr(self, "warm_start", False) or coef.shape != (*n_problems, self._columns.n_features):
+            return None
+        return self._columns.inside(coef)
 
     def _note(self, X: Any, y: Any, **metadata: Any) -> tuple[Any, Any]:
         """Remember what a fit was given, as scikit-learn's callbacks want to know it."""

@@ -175,6 +175,7 @@ class RankSVCCV(Search, RankSVC):
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
         problems = [lists if use else None for lists, use in zip(targets.lists(), usable, strict=True)]
+        X = self._occupied(X)
         return self._fit_targets(X, targets, self._search(X, parts, len(folds), problems))
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
@@ -315,6 +316,7 @@ class SVMRankerCV(Search, SVMRanker):
         weights = weights_of_rows(query_weight, names, y.size)
         lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
         n_folds = 5 if self.cv is None else self.cv
+        X = self._occupied(X)
         part_of = self._unit_folds(units, n_folds)[units]
         levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
         parts = [self._part(y, queries, units, weights, levels, place, part_of == place) for place in range(n_folds)]

@@ -18,6 +18,7 @@ from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._base import positive
 from rankhinge.svm._fitting import Unfinished, warn_user
+from rankhinge.svm.columns import occupied
 from rankhinge.svm.following import Path
 from rankhinge.svm.rank_svc import as_targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, ranking_lists
@@ -68,7 +69,9 @@ def walk_path(
             problems=going,
         )
         result = solver.run()
-        planes, start = result.planes, result.coef
+        planes, start = solver.planes(), result.coef
+        # It has planes of its own: they are not to be there a third time when the next solver takes these.
+        del solver
         going = yield result
 
 
@@ -158,6 +161,7 @@ def rank_svm_path(
         raise ValueError("mask belongs to multilabel targets: with qid there is one relevance for each row")
     else:
         problems = [ranking_lists(np.asarray(y), qid, loss, gains, level_weights, None)]
+    X, columns = occupied(X)
     objective = RankingObjective(feature_map(X), problems, loss)
     points = []
     for C, result in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter), strict=True):
@@ -166,7 +170,6 @@ def rank_svm_path(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
                 ConvergenceWarning,
             )
-        # Not the whole result, which has all planes found so far.
-        n_passes = int(np.ceil(result.n_passes))
-        points.append((result.coef.T, result.objective, result.dual_objective, result.gap, n_passes))
+        coef, n_passes = columns.everywhere(result.coef.T), int(np.ceil(result.n_passes))
+        points.append((coef, result.objective, result.dual_objective, result.gap, n_passes))
     return RankPath(Cs, *map(np.array, zip(*points, strict=True)))

@@ -255,7 +255,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self
         """
         X, y = self._validated_targets(X, y, mask)
-        return self._fit_targets(X, encode_targets(y, mask), Tuning(self.C, self.scale, self.init_C, self.init))
+        targets = encode_targets(y, mask)
+        return self._fit_targets(self._occupied(X), targets, Tuning(self.C, self.scale, self.init_C, self.init))
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
@@ -278,7 +279,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         features = feature_map(X)
         objective = RankingObjective(features, targets.lists_of(usable), get_loss(self.loss))
         self._finish_with = (features, targets, usable)
-        earlier = self._earlier_coef((usable.size, features.n_features))
+        earlier = self._earlier_coef(usable.size)
         result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)
         self._store(result)
         self._warn_of_flaws(result)
@@ -296,7 +297,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         return fitted | {
             "classes_": targets.classes,
             "_kind": targets.kind,
-            "coef_": coef,
+            "coef_": self._columns.everywhere(coef),
             "intercept_": intercept,
             "slope_": slope,
         }

@@ -273,7 +273,7 @@ class SVMRanker(LinearRankingMachine):
         X, y = self._validated_relevance(X, y, qid)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
-        return self._fit_lists(X, lists, Tuning(self.C, self.scale, self.init_C, self.init))
+        return self._fit_lists(self._occupied(X), lists, Tuning(self.C, self.scale, self.init_C, self.init))
 
     def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
         """X, and y as numbers."""
@@ -285,7 +285,7 @@ class SVMRanker(LinearRankingMachine):
 
     def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
         self._finish_with, features = lists, feature_map(X)
-        earlier = self._earlier_coef((features.n_features,))
+        earlier = self._earlier_coef()
         result = self._solve(
             RankingObjective(features, [lists], get_loss(self.loss)),
             tuning.of(np.ones(1, np.bool_), features.n_features),
@@ -298,7 +298,7 @@ class SVMRanker(LinearRankingMachine):
     def _fitted(self, result: SolverResult) -> dict[str, Any]:
         lists = self._finish_with
         return self._certificate(result) | {
-            "coef_": result.coef[:, 0].copy(),
+            "coef_": self._columns.everywhere(result.coef[:, 0].copy()),
             "n_queries_": lists.n_lists,
             "n_unusable_queries_": lists.n_unusable,
         }
