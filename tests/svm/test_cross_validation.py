@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
@@ -331,3 +332,28 @@ def test_the_binary_machine_is_judged_as_score_judges_it(data):
             alone = RankSVC("zero-one", C, tol=1e-6).fit(X[train], y[train])
             mean = np.mean(model.scores_[..., place, fold])
             assert mean == pytest.approx(alone.score(X[test], y[test]), abs=1e-2)
+
+
+def test_folds_with_many_features_run_apart(monkeypatch):
+    """Solvers keep dozens of weights: beside a sparse X these, not the scores, are what takes memory."""
+    X, y = multiclass(n=60)
+    rng = np.random.default_rng(0)
+    wide = sparse.csr_array(np.column_stack([X, (rng.random((60, 200)) < 0.02).astype(float)]))
+    sizes = []
+
+    class Seen(folds_module.Batch):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            sizes.append(self.problems.size)
+
+    monkeypatch.setattr(folds_module, "Batch", Seen)
+    options = {"Cs": 3, "cv": 3, "tol": 1e-9, "random_state": 0}
+    together = RankSVCCV(**options).fit(wide, y)
+    assert sizes == [9]
+    monkeypatch.setattr(folds_module, "_ENTRIES", 16 * 204 * 2)
+    apart = RankSVCCV(**options).fit(wide, y)
+    assert sizes[1:] == [1, 2, 2, 2, 2]
+    np.testing.assert_allclose(together.scores_, apart.scores_, atol=1e-9)
+    # A dense X takes so much memory itself that a part of it goes to all of them.
+    RankSVCCV(**options).fit(np.tile(wide.toarray(), (5, 1)), np.tile(y, 5))
+    assert sizes[6:] == [9]

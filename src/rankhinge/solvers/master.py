@@ -166,11 +166,12 @@ class Master:
         new = slice(old, size)
         cuts.vectors[new] = vectors
         with np.errstate(over="ignore", invalid="ignore"):
-            products = vectors @ cuts.vectors[:size].T
+            # As they are stored, not as they were given: BLAS takes no strides.
+            products = cuts.vectors[new] @ cuts.vectors[:size].T
         if not np.isfinite(products).all():
             raise ValueError("the features are so large that products of cutting planes overflow: scale them")
         cuts.gram[new, :size], cuts.gram[:old, new] = products, products[:, :old].T
-        cuts.offsets[new], cuts.linear[new] = offsets, offsets - vectors @ self.centre
+        cuts.offsets[new], cuts.linear[new] = offsets, offsets - cuts.vectors[new] @ self.centre
         cuts.capped[new], cuts.names[new] = names is None, -1 if names is None else names
         cuts.multipliers[new], cuts.idle[new] = 0.0, 0
         self._cuts = cuts._replace(size=size)
