@@ -269,3 +269,28 @@ def test_only_rows_that_lie_side_by_side_are_handed_over_as_they_are(monkeypatch
     found = feature_map(X)
     found.scores(np.ones((X.shape[1], 2))), found.adjoint(np.ones((2, X.shape[0])))
     assert len(calls) == n_blocks
+
+
+def unaligned(X):
+    held = np.zeros(X.nbytes + 4, np.uint8)[4:].view(np.uint8)
+    view = np.ndarray(X.shape, np.float64, buffer=held.data)
+    view[:] = X
+    return view
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [unaligned, lambda X: np.lib.stride_tricks.sliding_window_view(X.ravel(), X.shape[1])[: len(X)]],
+    ids=["unaligned", "overlapping rows"],
+)
+def test_what_blas_does_not_take_is_taken_in_blocks(monkeypatch, hold):
+    """A product of the whole would copy all of it, or do without BLAS."""
+    held = hold(random_matrix(np.float64))
+    seen = []
+    blocks = features._Dense._blocks
+    monkeypatch.setattr(features._Dense, "_blocks", lambda self: seen.append(1) or blocks(self))
+    check(held, np.array(held))
+    assert seen
+    seen.clear()
+    check(np.array(held), np.array(held))
+    assert not seen

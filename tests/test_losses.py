@@ -10,8 +10,9 @@ import pickle
 import numba
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from rankhinge import losses, most_violating_ranking, most_violating_rankings, structured_hinge
+from rankhinge import RankSVC, losses, most_violating_ranking, most_violating_rankings, structured_hinge
 from rankhinge.losses import (
     AUC,
     DCG,
@@ -468,6 +469,18 @@ def test_copies(case, duplicate, used):
         scores, relevant = large_list("overlapping", 6, n_negatives)
         value = most_violating_ranking(scores, relevant, case.loss).value
         assert most_violating_ranking(scores, relevant, copied).value == value
+
+
+def test_a_clone_shares_what_is_compiled():
+    """scikit-learn clones an estimator, and its loss, for every fit of a search."""
+    loss = CustomLoss(lambda j, i, n_positives, n_negatives: (1 / (i + j) - 1 / (i + j - 1)) / n_positives)
+    scores, relevant = large_list("overlapping", 6, 100)
+    value = most_violating_ranking(scores, relevant, loss).value
+    twin = clone(RankSVC(loss)).loss
+    assert twin is not loss
+    assert twin.jitted() is loss.jitted()
+    assert twin._compiled is loss._compiled is not None
+    assert most_violating_ranking(scores, relevant, twin).value == value
 
 
 def test_copies_of_the_zero_one_loss():

@@ -80,8 +80,11 @@ class _Dense:
         self.n_entries = X.size
         self._transposed = X.flags.f_contiguous and not X.flags.c_contiguous
         self._rows = X.T if self._transposed else X
-        # BLAS takes rows whose entries lie side by side; for anything else NumPy would copy all of X at each product.
-        self._direct = X.dtype == np.float64 and self._rows.strides[1] == 8 and self._rows.strides[0] > 0
+        # BLAS takes rows that lie apart, with their entries side by side; for anything else NumPy would copy all of X
+        # at each product, or go without BLAS.
+        ahead, beside = self._rows.strides
+        apart = beside == 8 and ahead % 8 == 0 and ahead >= 8 * self._rows.shape[1]
+        self._direct = X.dtype == np.float64 and X.flags.aligned and apart
         self._step = max(1, BLOCK_ENTRIES // max(1, self._rows.shape[1]))
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:

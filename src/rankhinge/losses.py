@@ -359,7 +359,8 @@ class CustomLoss(RankingLoss):
     True
     """
 
-    # Compiled functions, and the callbacks that inference has made of them with their addresses; a copy gets its own.
+    # Compiled functions, and the callbacks that inference has made of them with their addresses; what was pickled makes
+    # its own.
     _jitted: Any = None
     _compiled: Any = None
 
@@ -414,8 +415,14 @@ class CustomLoss(RankingLoss):
                     )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compiled code belongs to this process; a copy compiles its own.
+        # Compiled code belongs to this process; another one compiles its own.
         return {key: value for key, value in self.__dict__.items() if key not in ("_compiled", "_jitted")}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CustomLoss:
+        # Within this process a copy, such as scikit-learn makes for every fit of a search, shares what is compiled.
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def __repr__(self) -> str:
         return f"CustomLoss({self.step_function!r}, name={self.name!r})"

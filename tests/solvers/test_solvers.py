@@ -482,3 +482,34 @@ def test_a_bound_that_hardly_rises_calls_for_a_cut_at_the_minimiser():
     assert np.max(planes.offsets + planes.slopes @ minimiser) == pytest.approx(value, rel=1e-9)
     solver._raise(0, np.array([2.0 * solver.best[0][0]]), np.zeros((1, 5)))
     assert not solver._cut_at_minimiser[0]
+
+
+def test_planes_of_problems_that_are_left_out_are_handed_on():
+    X, labels = random_problem(6, n=60, d=6, K=3)
+    first = make_solver("bundle", ListsObjective(X, labels), 10.0)
+    coef, planes = first.run().coef, first.planes()
+    again = make_solver("bundle", ListsObjective(X, labels), 50.0, planes=planes, start=coef, problems=np.array([1]))
+    again.run()
+    after = again.planes()
+    assert after[0] is planes[0]
+    assert after[2] is planes[2]
+    assert after[1].offsets.size > 0
+    assert len(again.masters[0]) == len(again.masters[2]) == 1
+
+
+@pytest.mark.parametrize("name", ["bundle", "rounds"])
+def test_planes_that_carry_nothing_for_long_are_dropped(name):
+    X, labels = random_problem(1, n=200, d=20)
+    solver = make_solver(name, ListsObjective(X, labels), 1e4, tol=1e-6)
+    n_added, add = 0, Master.add_planes
+
+    def adding(self, offsets, slopes):
+        nonlocal n_added
+        n_added += offsets.size if self is solver.masters[0] else 0
+        add(self, offsets, slopes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Master, "add_planes", adding)
+        result = solver.run()
+    assert result.status[0] == "converged"
+    assert len(solver.masters[0]) < 0.7 * n_added

@@ -237,3 +237,29 @@ def test_where_the_objective_is_0_no_convex_problem_is_needed():
     assert result.objective[0] == result.dual_objective[0] == result.gap[0] == 0.0
     assert result.objective[1] > 0
     assert [own.offsets.size > 0 for own in solver.planes()] == [False, True]
+
+
+def test_what_ends_within_a_convex_problem_has_the_gap_of_its_own_point():
+    """The solver of the convex problem may be far ahead: where it leads lower, the fit goes there before it ends."""
+    rng = np.random.default_rng(5)
+    n, d, K = 17, 36, 3
+    X = rng.normal(size=(n, d))
+    relevant = np.ascontiguousarray((X @ rng.normal(size=(d, K)) + rng.normal(size=(n, K)) > 1).T)
+    objective, C = objective_of(X, relevant), np.full(K, 1e3)
+    centre = np.linalg.lstsq(X, relevant.T - 0.5, rcond=None)[0]
+    whole = Tight(objective, C, centre=centre).run()
+    assert set(whole.status) == {"converged"}
+    inside = 0
+    for max_iter in range(1, int(whole.n_iter.max())):
+        solver = Tight(objective, C, centre=centre, max_iter=max_iter)
+        result = solver.run()
+        np.testing.assert_allclose(result.objective, value(objective, result.coef, centre, C), rtol=1e-9, atol=1e-12)
+        known = np.isfinite(result.dual_objective)
+        np.testing.assert_allclose(
+            result.gap[known], 1 - (result.dual_objective / result.objective)[known], rtol=1e-9, atol=1e-12
+        )
+        if solver._inner is not None:
+            inside += 1
+            # The convex problem lies above the objective: its best value is a bound on what is returned.
+            assert np.all(result.objective <= solver._inner.primal * (1 + 1e-9) + 1e-12)
+    assert inside > 3

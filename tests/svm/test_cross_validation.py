@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,9 @@ from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.svm import folds as folds_module
+from rankhinge.svm import path as path_module
 from rankhinge.svm.following import _overfits
+from rankhinge.svm.rank_svc import encode_targets
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 CS = [0.1, 10.0, 1000.0]
@@ -357,3 +359,34 @@ def test_folds_with_many_features_run_apart(monkeypatch):
     # A dense X takes so much memory itself that a part of it goes to all of them.
     RankSVCCV(**options).fit(np.tile(wide.toarray(), (5, 1)), np.tile(y, 5))
     assert sizes[6:] == [9]
+
+
+def test_classes_share_the_samples_of_a_fold():
+    targets = encode_targets(multiclass()[1])
+    for parts in (list(RankSVCCV()._parts(targets, 0, np.arange(60), np.arange(60, 90))), targets.lists()):
+        indices = [getattr(part, "lists", part).index for part in parts]
+        assert len(indices) == 3
+        assert all(index is indices[0] for index in indices)
+    Y, mask = multilabel()[1], np.ones((60, 3), bool)
+    mask[:5, 1] = False
+    indices = [lists.index for lists in encode_targets(Y, mask).lists()]
+    assert [None if index is None else index.size for index in indices] == [None, 55, None]
+
+
+def test_who_is_given_up_is_not_solved_any_more(monkeypatch):
+    """Large C take by far the most passes: it is for them that a path is given up."""
+    X, y = multiclass(n=120)
+    solved, calls, make = [], count(), path_module.make_solver
+
+    def noting(name, objective, C, **options):
+        solved.append(objective.n_problems if options["problems"] is None else len(options["problems"]))
+        return make(name, objective, C, **options)
+
+    def scoring(relevant, scores):
+        """Fold by fold, label by label: the first label's scores fall from point to point."""
+        call = next(calls)
+        return 0.5 ** (call // 6) if call % 3 == 0 else 1.0
+
+    monkeypatch.setattr(path_module, "make_solver", noting)
+    RankSVCCV(Cs=6, cv=2, scoring=scoring, random_state=0).fit(X, y)
+    assert solved == [6, 6, 6, 4, 4, 4]

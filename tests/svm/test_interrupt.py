@@ -7,6 +7,7 @@ import pytest
 
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.objective import RankingObjective
+from rankhinge.svm import _fitting
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 
@@ -157,3 +158,23 @@ def test_other_system_errors_are_not_touched(monkeypatch):
     monkeypatch.setattr(RankingObjective, "evaluate", evaluate)
     with pytest.raises(SystemError, match="something else"):
         RankSVC().fit(*binary())
+
+
+@pytest.mark.parametrize("n_gone", [0, 1, 5, 20])
+def test_an_interrupt_while_the_earlier_model_is_put_aside(monkeypatch, n_gone):
+    X, y = binary()
+    model = RankSVC().fit(X, y)
+    before = dict(vars(model))
+    removed = _fitting._remove
+
+    def interrupted(attributes, names):
+        monkeypatch.setattr(_fitting, "_remove", removed)
+        for name in sorted(names & attributes.keys())[:n_gone]:
+            del attributes[name]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_fitting, "_remove", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, 1 - y)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())

@@ -223,3 +223,19 @@ def test_a_mask_of_flags_that_may_be_missing_and_are_not():
     frame.iloc[0, 0] = pd.NA
     with pytest.raises(ValueError, match="mask must be bool"):
         RankSVC().fit(X, Y, mask=frame)
+
+
+@pytest.mark.parametrize("bound", ["convex", "tight"])
+def test_what_a_search_has_chosen_can_be_given_back(bound):
+    """Labels that are constant have no C: nan, which does not count."""
+    X, Y = multilabel()
+    Y[:, 1] = 0
+    with pytest.warns(UserWarning, match="constant"):
+        search = RankSVCCV(Cs=3, cv=3, bound=bound, random_state=0).fit(X, Y)
+    assert np.isnan(search.C_[1])
+    options = {"scale": search.scale_, "init_C": search.init_C_} if bound == "tight" else {}
+    with pytest.warns(UserWarning, match="constant"):
+        model = RankSVC(C=search.C_, bound=bound, **options).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, search.coef_, rtol=1e-9)
+    with pytest.raises(ValueError, match="C must be positive and finite, got nan"):
+        RankSVC(C=[1.0, np.nan, 1.0]).fit(*multilabel())

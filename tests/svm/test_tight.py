@@ -426,3 +426,18 @@ def test_the_lower_bound_is_not_above_the_objective():
         model = RankSVC(loss="rr", bound="tight", C=20.0, scale=1.0).fit(X, y)
         assert model.dual_objective_ <= model.objective_
         assert model.history_["gap"][-1] == model.gap_
+
+
+@pytest.mark.parametrize("hold", [sparse.csr_array, sparse.csc_array])
+def test_entries_that_are_stored_in_pieces_count_once(hold):
+    rng = np.random.default_rng(0)
+    X = hold(rng.random((200, 6)).round())
+    y = X.toarray()[:, 0] + rng.normal(size=200) > 1
+    pieces = hold(
+        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr),
+        shape=X.shape,
+    )
+    model, judge = (RankSVC(bound="tight").fit(held, y) for held in (pieces, X))
+    assert pieces.nnz == 2 * X.nnz
+    assert model.init_C_ == pytest.approx(judge.init_C_, rel=1e-12)
+    assert model.objective_ == pytest.approx(judge.objective_, rel=1e-6)

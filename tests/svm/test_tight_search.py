@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from rankhinge import RankSVCCV, SVMRankerCV, tight_hinge
 
-from .helpers import binary, graded, multilabel
+from .helpers import binary, graded, multiclass, multilabel
 
 PULLS = np.logspace(-1, 1.5, 6)
 
@@ -117,6 +117,17 @@ def test_what_was_not_followed_has_no_scores_and_is_not_chosen():
         assert np.isclose(model.C_, [*model.Cs_[known], *0.1 * model.Cs_[known[..., 0], 0]], atol=0.0).any()
         lengths.add(length)
     assert len(lengths) > 1
+
+
+def test_only_those_with_a_neighbour_are_followed_from_it():
+    """Labels whose best start is the first of the grid have no other to try."""
+    X, y = multiclass(n=150, d=6)
+    model = RankSVCCV(bound="tight", init_Cs=[1e-4, 1.0], cv=3, random_state=0).fit(X, y)
+    places = np.array([best_start(scores) for scores in model.init_scores_])
+    assert 0 < np.count_nonzero(places) < 3
+    known = np.isfinite(model.scores_).any(axis=(2, 3, 4))
+    np.testing.assert_array_equal(known, np.stack([np.ones(3, bool), places > 0], axis=1))
+    np.testing.assert_array_equal(np.isfinite(model.Cs_).any(axis=(2, 3)), known)
 
 
 def units(X, y, coefs, scale, folds):

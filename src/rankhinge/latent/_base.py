@@ -108,7 +108,7 @@ class LatentMachine(BagPredictor):
                 f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative bag: "
                 "their scores are constant"
             )
-        C = per_problem(self.C, usable.size)[usable]
+        C = per_problem(self.C, usable)
         labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
         problems = [latent_problem(bags, targets.relevant[k], labelled[k], known[k]) for k in np.flatnonzero(usable)]
         self._run(bags, targets, usable, problems, C)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankhinge.objective.lists import MOST_LEVELS, Level, Lists, graded_lists, one_list
+from rankhinge.objective.lists import MOST_LEVELS, Level, Lists, graded_lists, one_list, one_list_of
 from rankhinge.objective.ranking import Evaluation, RankingObjective, Scores
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "Scores",
     "graded_lists",
     "one_list",
+    "one_list_of",
 ]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankhinge._jit import kernel
 from rankhinge.losses import RankingLoss
 
-__all__ = ["MOST_LEVELS", "Level", "Lists", "graded_lists", "one_list"]
+__all__ = ["MOST_LEVELS", "Level", "Lists", "graded_lists", "one_list", "one_list_of"]
 
 # Each level is inferred on its own: time and memory grow with their number.
 MOST_LEVELS = 1000
@@ -101,7 +101,13 @@ class Lists:
 
 def one_list(relevant: NDArray[np.bool_], mask: NDArray[np.bool_] | None = None) -> Lists:
     """A problem with a single list: all samples, or those under the mask."""
-    index = None if mask is None or mask.all() else np.flatnonzero(mask)
+    return one_list_of(relevant, None if mask is None else np.flatnonzero(mask))
+
+
+def one_list_of(relevant: NDArray[np.bool_], index: NDArray[np.int64] | None) -> Lists:
+    """The same, with the samples that are in the list, ascending: an array that problems may share."""
+    if index is not None and index.size == relevant.size:
+        index = None
     if index is not None:
         relevant = relevant[index]
     offsets = np.array([0, relevant.size])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankhinge.solvers.base import INFEASIBLE, Solver
+from rankhinge.solvers.base import INFEASIBLE, LEFT_OUT, Solver
 from rankhinge.solvers.master import Master
 from rankhinge.solvers.protocol import Array, Constraints, Objective, Planes
 
@@ -33,15 +33,18 @@ class CuttingPlane(Solver):
         super().__init__(objective, C, **options)
         self.constraints = constraints
         self.masters = [Master(c, self.centre[:, k]) for k, c in enumerate(self.C)]
-        for master, planes in zip(self.masters, self.initial_planes or ()):
-            master.add_planes(planes.offsets, planes.slopes)
+        # Problems that are left out hand their planes on as they are; the others have copies.
+        given, self.initial_planes = self.initial_planes or [], None
+        self._handed_on = {k: planes for k, planes in enumerate(given) if self.status[k] == LEFT_OUT}
         for k in self.active:
+            if given:
+                self.masters[k].add_planes(given[k].offsets, given[k].slopes)
             self.masters[k].solve()
             self.bound(int(k), self.masters[k].dual_value)
 
     def planes(self) -> list[Planes]:
         """The planes cut so far."""
-        return [master.planes() for master in self.masters]
+        return [self._handed_on.get(k) or master.planes() for k, master in enumerate(self.masters)]
 
     def _advance(self, active: np.ndarray) -> None:
         first = self.n_iter[active[0]] == 0

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from rankhinge.solvers.base import CONVERGED, MAX_ITER, RUNNING, Solver
+from rankhinge.solvers.base import CONVERGED, MAX_ITER, Solver
 from rankhinge.solvers.bundle import Bundle
 from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.protocol import Array, Evaluation, Handle, Planes, TightObjective
@@ -87,7 +87,6 @@ class Tight(Solver):
     ) -> None:
         super().__init__(objective, C, **options)
         self.certify, self.window, self.random_state = certify, window, random_state
-        self._gap = np.full(self.C.size, np.inf)
         self._planes = self.initial_planes
         # Of the tangents of the last round, (K, d).
         self._slopes = np.zeros_like(self.centre.T)
@@ -98,10 +97,6 @@ class Tight(Solver):
         self._present = self.C.copy()
         self._gently = options.get("start") is None
         self._in_stage = 0
-
-    def gaps(self) -> Array:
-        """Relative gaps of the last convex problems, (K,); inf before there was one."""
-        return self._gap.copy()
 
     def planes(self) -> list[Planes]:
         """The planes of J that the convex problems have found."""
@@ -117,9 +112,11 @@ class Tight(Solver):
         else:
             self._descend(active)
         self.n_iter[active] += 1
-        late = active[self.n_iter[active] >= self.max_iter]
-        for k in late:
-            self.status[k] = MAX_ITER if self.status[k] == RUNNING else self.status[k]
+        late = np.array([k for k in self.active if self.n_iter[k] >= self.max_iter], dtype=np.int64)
+        if late.size and self._inner is not None:
+            # It has not ended, but may have led lower already.
+            self._follow(self._inner, late)
+        self._end(late, [MAX_ITER] * late.size)
         elapsed = time.perf_counter() - self._began
         dual = np.where(np.isinf(self.dual), np.nan, self.dual)
         self._history.append((self.primal, dual, self.gaps(), elapsed, self.n_passes))
@@ -194,7 +191,7 @@ class Tight(Solver):
         perfect = active[self.primal[active] == 0.0]
         if perfect.size:
             # Nothing lies below 0.
-            self.dual[perfect], self._gap[perfect] = 0.0, 0.0
+            self.dual[perfect] = 0.0
             self._end(perfect, [CONVERGED] * perfect.size)
             active = self.active
         if active.size == 0:
@@ -224,10 +221,10 @@ class Tight(Solver):
         """One round of the convex problem's solver."""
         inner.step()
         self._count(inner.n_passes)
-        # Problems that ended in an earlier round keep the certificate of that.
-        active, gaps = self.active, inner.gaps()
+        # Problems that ended in an earlier round keep the certificate of that. The gap is that of the best point, where
+        # the convex problem touches G, not of the point that its solver has reached: G there is not known yet.
+        active = self.active
         self.dual[active] = np.minimum(inner.dual[active], self.primal[active])
-        self._gap[active] = gaps[active]
         if inner.done:
             self._conclude(inner)
 
@@ -239,22 +236,27 @@ class Tight(Solver):
             Planes(own.offsets, own.slopes + slope) for own, slope in zip(inner.planes(), self._slopes, strict=True)
         ]
         self._inner = None
-        weights = result.coef[:, active]
-        found = self.objective.evaluate_tight(self.objective.score(weights, active), coefficients=False)
-        self.n_passes += 1
+        self._follow(inner, active)
         settled, outcomes = [], []
-        for c, k in enumerate(active):
-            value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
-            self.offer(int(k), value, weights[:, c].copy())
+        for k in active:
             if not self.best[k][0] < before[k] - self.tol * abs(before[k]):
-                # A little lower it may have led all the same: below the bound that holds for the convex problem only.
-                self.dual[k] = min(self.dual[k], self.best[k][0])
                 settled.append(k)
                 outcomes.append(str(result.status[k]))
             else:
                 # What was certified lies behind: there is no gap until the next convex problem.
-                self.dual[k], self._gap[k] = -np.inf, np.inf
+                self.dual[k] = -np.inf
         self._end(np.array(settled, dtype=np.int64), outcomes)
+
+    def _follow(self, inner: Bundle, problems: np.ndarray) -> None:
+        """Go to the best points of the convex problems where G is lower: one pass."""
+        weights = np.stack([inner.best[k][1] for k in problems], axis=1)
+        found = self.objective.evaluate_tight(self.objective.score(weights, problems), coefficients=False)
+        self.n_passes += 1
+        for c, k in enumerate(problems):
+            value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
+            self.offer(int(k), value, weights[:, c].copy())
+            # Lower than the bound, which holds for the convex problem only, it may have led all the same.
+            self.dual[k] = min(self.dual[k], self.best[k][0])
 
     def _end(self, problems: np.ndarray, outcomes: list[str]) -> None:
         for k, outcome in zip(problems, outcomes):

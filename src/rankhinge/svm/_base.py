@@ -63,11 +63,13 @@ def positive(values: Any, name: str) -> NDArray[np.float64]:
     return numbers
 
 
-def per_problem(values: Any, n_problems: int, name: str = "C") -> NDArray[np.float64]:
-    """A positive number for each problem, from one for all or one for each."""
-    if np.ndim(values) > 0 and np.shape(values) != (n_problems,):
-        raise ValueError(f"{name} has shape {np.shape(values)}, but there are {n_problems} problems")
-    return np.broadcast_to(positive(values, name), n_problems).copy()
+def per_problem(values: Any, usable: NDArray[np.bool_], name: str = "C") -> NDArray[np.float64]:
+    """A positive number for each usable problem, from one for all or one for each; `C_` of the others is nan."""
+    if np.ndim(values) > 0:
+        if np.shape(values) != usable.shape:
+            raise ValueError(f"{name} has shape {np.shape(values)}, but there are {usable.size} problems")
+        values = as_numbers(values, name)[usable]
+    return np.broadcast_to(positive(values, name), int(usable.sum())).copy()
 
 
 class Tuning(NamedTuple):
@@ -81,7 +83,7 @@ class Tuning(NamedTuple):
     def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
         """The part that belongs to the usable problems, checked."""
         C, scale, init_C = (
-            value if isinstance(value, str) else per_problem(value, usable.size, name)[usable]
+            value if isinstance(value, str) else per_problem(value, usable, name)
             for name, value in zip(self._fields[:3], self[:3], strict=True)
         )
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]

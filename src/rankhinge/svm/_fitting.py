@@ -40,13 +40,15 @@ def _all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         mine, names = vars(self), fitted_names(type(self))
-        self._earlier = earlier = _take(mine, names)
+        earlier = {name: mine[name] for name in names & mine.keys()}
         try:
+            self._earlier = earlier
+            _remove(mine, names)
             with interrupts():
                 return fit(self, *arguments, **options)
         except BaseException:
-            if "coef_" not in mine:
-                _take(mine, names)
+            if "coef_" not in mine or mine["coef_"] is earlier.get("coef_"):
+                _remove(mine, names)
                 mine.update(earlier)
             raise
         finally:
@@ -63,9 +65,10 @@ def fitted_names(machine: type) -> frozenset[str]:
     return frozenset(name for base in ours for name in get_annotations(base) if name.endswith("_"))
 
 
-def _take(attributes: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    """Remove the attributes of these names, and return them."""
-    return {name: attributes.pop(name) for name in names & attributes.keys()}
+def _remove(attributes: dict[str, Any], names: frozenset[str]) -> None:
+    """Remove the attributes of these names."""
+    for name in names & attributes.keys():
+        del attributes[name]
 
 
 @contextmanager

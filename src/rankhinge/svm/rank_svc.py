@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from rankhinge._validation import check_mask, without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import Lists, RankingObjective, one_list
+from rankhinge.objective import Lists, RankingObjective, one_list, one_list_of
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
@@ -36,8 +36,13 @@ class Targets(NamedTuple):
 
     def lists(self) -> list[Lists]:
         """One list a problem, without the samples that are not labelled for it."""
-        masks = [None] * len(self.relevant) if self.labelled is None else list(self.labelled)
-        return [one_list(relevant, mask) for relevant, mask in zip(self.relevant, masks, strict=True)]
+        if self.labelled is None:
+            return [one_list(relevant) for relevant in self.relevant]
+        indices = [np.flatnonzero(self.labelled[0])] * len(self.relevant)
+        if not np.array_equal(self.labelled, np.broadcast_to(self.labelled[0], self.labelled.shape)):
+            # Problems on the same samples share them; these do not.
+            indices = [np.flatnonzero(mask) for mask in self.labelled]
+        return [one_list_of(relevant, index) for relevant, index in zip(self.relevant, indices, strict=True)]
 
     def lists_of(self, usable: NDArray[np.bool_]) -> list[Lists]:
         """Those of some of the problems."""

@@ -109,7 +109,8 @@ def weights_of_rows(query_weight: Any, qid: QueryIds | None, n_samples: int) -> 
         weights = [_weight_of(query, query_weight) for query in queries]
         if len(query_weight) and all(weight is None for weight in weights):
             strange, known = next(iter(query_weight)), queries.tolist()[0]
-            raise ValueError(f"query_weight knows none of the queries, but {strange!r}; a query is {known!r}")
+            # A fold may be without the queries that it knows; or words stand for numbers.
+            warn_user(f"query_weight knows none of the queries, but {strange!r}; a query is {known!r}: all weigh 1")
         rows = np.array([1.0 if weight is None else weight for weight in weights])[codes]
     return rows
 
@@ -331,7 +332,8 @@ class SVMRanker(LinearRankingMachine):
         Returns
         -------
         float
-            Queries without a relevant sample do not count.
+            Queries without a relevant sample do not count. For losses outside the DCG family every label above 0 is
+            relevant, whatever `level_weights` is.
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")

@@ -203,16 +203,16 @@ def choose_tight(
     paths = _Paths(groups, starts.coefs, grid, n_folds, watch)
     # One scale decides on the start, and that start on the scale: not every pair is worth its passes.
     middle = n_scales // 2
+    everybody = np.ones(K, np.bool_)
     for a in range(_N_STARTS):
         # The best start may be the first, which has no neighbour.
-        if a == 0 or np.any(tried[:, a] != tried[:, 0]):
-            paths.follow(tried, np.full(K, a), middle, grid.Cs.size)
+        paths.follow(tried, np.full(K, a), middle, grid.Cs.size, everybody if a == 0 else tried[:, a] != tried[:, 0])
     chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
     better = np.array([point.start for point in chosen])
     # In its unit, the best C of one scale is not far from that of another.
     length = min(grid.Cs.size, max(point.top for point in chosen) + _BEYOND)
     for scale in set(range(n_scales)) - {middle}:
-        paths.follow(tried, better, scale, length)
+        paths.follow(tried, better, scale, length, everybody)
     chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
     tuning = _tuning(_with_the_unjudged(chosen, judged), tried, grid, paths.Cs, paths.units)
     return TightChoice(tuning, judged, init_scores, paths.Cs, paths.scores)
@@ -243,21 +243,39 @@ class _Paths:
         self.Cs = np.full((*self.units.shape, grid.Cs.size), np.nan)
         self.scores = np.full((*self.Cs.shape, n_folds), np.nan)
 
-    def follow(self, tried: NDArray[np.int64], slots: NDArray[np.int64], scale: int, length: int) -> None:
-        """Follow the paths of one scale, for the first `length` values of C, from start ``tried[k, slots[k]]`` each."""
-        everywhere, grid = np.arange(slots.size), self._grid
-        which = tried[everywhere, slots]
+    def follow(
+        self,
+        tried: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        scale: int,
+        length: int,
+        wanted: NDArray[np.bool_],
+    ) -> None:
+        """Follow the paths of one scale, for the first `length` values of C, from start ``tried[k, slots[k]]`` each.
+
+        `wanted` says for which problems (K,).
+        """
+        which, grid = tried[np.arange(slots.size), slots], self._grid
+        concerned = [wanted[group.problems].any() for group in self._groups]
+        groups = [group for group, counts in zip(self._groups, concerned, strict=True) if counts]
+        starts = [coefs for coefs, counts in zip(self._starts, concerned, strict=True) if counts]
         centres = []
-        for group, coefs in zip(self._groups, self._starts, strict=True):
+        for group, coefs in zip(groups, starts, strict=True):
             coef = np.stack([coefs[which[k]][:, c] for c, k in enumerate(group.problems)], axis=1)
             centres.append(rescaled(group.objective, coef, grid.scales[group.problems, scale]))
-        self.units[everywhere, slots, scale] = unit = _units(self._groups, centres, slots.size)
-        self.Cs[everywhere, slots, scale] = (unit[:, None] if grid.in_units else 1.0) * grid.Cs
-        for group, centre in zip(self._groups, centres, strict=True):
+        if not groups:
+            return
+        unit, chosen = _units(groups, centres, slots.size), np.flatnonzero(wanted)
+        self.units[chosen, slots[chosen], scale] = unit[chosen]
+        Cs = (unit[:, None] if grid.in_units else np.ones_like(unit)[:, None]) * grid.Cs
+        self.Cs[chosen, slots[chosen], scale] = Cs[chosen]
+        for group, centre in zip(groups, centres, strict=True):
             mine = group.problems
-            path = _tight_path(group.objective, centre, self.Cs[mine, slots[mine], scale, :length])
+            going = np.flatnonzero(wanted[mine])
+            path = _tight_path(group.objective, centre, Cs[mine, :length], going)
             found = along(path, group.quality, length, self._watch)
-            self.scores[mine, slots[mine], scale, :length, group.folds] = found.scores
+            mine, folds = mine[going], group.folds[going]
+            self.scores[mine, slots[mine], scale, :length, folds] = found.scores[going]
 
 
 def _units(groups: list[Batch], centres: list[NDArray[np.float64]], n_problems: int) -> NDArray[np.float64]:
@@ -286,14 +304,17 @@ def _starts(group: Batch, grid: TightGrid, tol: float, max_iter: int, unfinished
             going = yield coef
 
 
-def _tight_path(objective: RankingObjective, centre: NDArray[np.float64], Cs: NDArray[np.float64]) -> Path:
-    """Descents for each C of shape (m, n_Cs) in turn, each begun where the one before ended."""
+def _tight_path(
+    objective: RankingObjective, centre: NDArray[np.float64], Cs: NDArray[np.float64], problems: NDArray[np.int64]
+) -> Path:
+    """Descents of some problems for each C of shape (m, n_Cs) in turn, each begun where the one before ended."""
     coef: NDArray[np.float64] = centre
-    going: NDArray[np.int64] | None = None
+    going: NDArray[np.int64] | None = problems
     for C in Cs.T:
         options: dict[str, Any] = {"tol": _TOL, "max_iter": _STEPS, "window": _WINDOW, "certify": False}
         coef = Tight(objective, C, centre=centre, start=coef, problems=going, **options).run().coef
-        going = yield coef
+        still = yield coef
+        going = problems if still is None else np.intersect1d(still, problems)
 
 
 def _counted(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -70,6 +70,10 @@ def _samples(lists: Lists, places: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _of_entries(matrix: Any, lists: Lists) -> float:
     """The same, from the entries of a sparse X alone."""
+    if not matrix.has_canonical_format:
+        # Products add up entries that are stored twice; squares have to know the sum.
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     sizes, samples = np.diff(lists.offsets), _samples(lists, np.arange(lists.offsets[-1]))
     entries = matrix.indptr, matrix.indices, matrix.data
     if matrix.format == "csr":
