@@ -23,7 +23,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SOLVERS, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
-from rankhinge.svm.columns import Columns, occupied
+from rankhinge.svm.coordinates import AsGiven, Coordinates, fewer
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
@@ -96,6 +96,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     # Fitted attributes: numbers for one problem, arrays of length K for K. A fit replaces all that are declared here
     # and in the subclasses.
     coef_: NDArray[np.float64]
+    _coordinates: Coordinates
     C_: Any
     scale_: Any
     init_C_: Any
@@ -131,10 +132,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             refuse_masked(array, name)
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
-    def _occupied(self, X: Any) -> Any:
-        """X for the solvers: without columns that are empty, unless a start says something about these."""
+    def _reduced(self, X: Any, n_problems: int) -> Any:
+        """What stands for X in so many problems: in fewer coordinates, unless a start is given that may lie beside."""
         given = self.bound == "tight" and not isinstance(self.init, str)
-        X, self._columns = (X, Columns(X.shape[1])) if given else occupied(X)
+        X, self._coordinates = (X, AsGiven(X.shape[1])) if given else fewer(X, n_problems)
         return X
 
     def _linear(self, X: Any) -> NDArray[np.float64]:
@@ -150,8 +151,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         `n_passes` is what has been used before.
         """
         interrupted = None
+        n_passes += self._coordinates.there
         if self.bound == "tight":
-            solver, n_passes, interrupted = self._tight_solver(objective, tuning, **options)
+            solver, before, interrupted = self._tight_solver(objective, tuning, **options)
+            n_passes += before
         else:
             C = np.ones(objective.n_problems) if isinstance(tuning.C, str) else tuning.C
             self._chosen = {"C_": C}
@@ -232,7 +235,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 "instead. Choose another init, or a larger init_C"
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
-        self._chosen = {"C_": C, "scale_": scale, "init_coef_": self._columns.everywhere(centre.T.copy())}
+        self._chosen = {"C_": C, "scale_": scale, "init_coef_": self._coordinates.everywhere(centre.T.copy())}
         if isinstance(tuning.init, str):
             self._chosen["init_C_"] = init_C
         solver = Tight(
@@ -244,15 +247,15 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             random_state=seed_of(self.random_state),
             start=start,
         )
-        n_passes += found.n_passes + (3 if isinstance(tuning.C, str) else 1)
+        n_passes += found.n_passes + (3 if isinstance(tuning.C, str) else 1) + self._coordinates.back
         return solver, n_passes, interrupted
 
     def _earlier_coef(self, *n_problems: int) -> NDArray[np.float64] | None:
         """Coefficients of the previous fit, if a warm start is wanted and they are those of as many problems."""
         coef: NDArray[np.float64] = self._earlier.get("coef_", np.empty(0))
-        if not getattr(self, "warm_start", False) or coef.shape != (*n_problems, self._columns.n_features):
+        if not getattr(self, "warm_start", False) or coef.shape != (*n_problems, self._coordinates.n_features):
             return None
-        return self._columns.inside(coef)
+        return self._coordinates.inside(coef)
 
     def _note(self, X: Any, y: Any, **metadata: Any) -> tuple[Any, Any]:
         """Remember what a fit was given, as scikit-learn's callbacks want to know it."""
@@ -315,7 +318,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         for name, values in self._chosen.items():
             value = spread(values, np.nan)
             fitted[name] = float(value) if usable.size == 1 and values.ndim == 1 else value
-        fitted["n_passes_"] = int(np.ceil(result.n_passes))
+        fitted["n_passes_"] = int(np.ceil(result.n_passes)) + self._coordinates.back
         fitted["history_"] = {key: spread(values) for key, values in result.history.items()}
         return fitted
 

@@ -163,7 +163,7 @@ class ApproximateRankSVC(RankSVC):
         """Fitted attributes of the first stage."""
         self.binary_coef_ = np.zeros((usable.size, binary.shape[0]))
         self.binary_coef_[usable] = binary.T
-        self.binary_coef_ = self._columns.everywhere(self.binary_coef_)
+        self.binary_coef_ = self._coordinates.everywhere(self.binary_coef_)
         n_easy, n_difficult = np.zeros((2, usable.size), np.int64)
         n_easy[usable] = np.count_nonzero(signs, axis=1)
         n_difficult[usable] = targets.known()[usable].sum(axis=1) - n_easy[usable]

@@ -22,7 +22,7 @@ from rankhinge.svm.gains import gains_of
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import NoUsableList, SVMRanker, ranking_lists, weights_of_rows
-from rankhinge.svm.search import GRIDS, TUNED, Search
+from rankhinge.svm.search import GRIDS, PATHS, TUNED, Search
 from rankhinge.svm.threshold import cut_ranking
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]
@@ -175,7 +175,7 @@ class RankSVCCV(Search, RankSVC):
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
         problems = [lists if use else None for lists, use in zip(targets.lists(), usable, strict=True)]
-        X = self._occupied(X)
+        X = self._reduced(X, PATHS * len(parts))
         return self._fit_targets(X, targets, self._search(X, parts, len(folds), problems))
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
@@ -316,7 +316,7 @@ class SVMRankerCV(Search, SVMRanker):
         weights = weights_of_rows(query_weight, names, y.size)
         lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
         n_folds = 5 if self.cv is None else self.cv
-        X = self._occupied(X)
+        X = self._reduced(X, PATHS * n_folds)
         part_of = self._unit_folds(units, n_folds)[units]
         levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
         parts = [self._part(y, queries, units, weights, levels, place, part_of == place) for place in range(n_folds)]

@@ -18,7 +18,7 @@ from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._base import positive
 from rankhinge.svm._fitting import Unfinished, warn_user
-from rankhinge.svm.columns import occupied
+from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.following import Path
 from rankhinge.svm.rank_svc import as_targets, encode_targets
 from rankhinge.svm.ranker import SVMRanker, ranking_lists
@@ -161,7 +161,7 @@ def rank_svm_path(
         raise ValueError("mask belongs to multilabel targets: with qid there is one relevance for each row")
     else:
         problems = [ranking_lists(np.asarray(y), qid, loss, gains, level_weights, None)]
-    X, columns = occupied(X)
+    X, coordinates = fewer(X, len(problems))
     objective = RankingObjective(feature_map(X), problems, loss)
     points = []
     for C, result in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter), strict=True):
@@ -170,6 +170,6 @@ def rank_svm_path(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
                 ConvergenceWarning,
             )
-        coef, n_passes = columns.everywhere(result.coef.T), int(np.ceil(result.n_passes))
+        coef, n_passes = coordinates.everywhere(result.coef.T), int(np.ceil(result.n_passes))
         points.append((coef, result.objective, result.dual_objective, result.gap, n_passes))
     return RankPath(Cs, *map(np.array, zip(*points, strict=True)))

@@ -261,7 +261,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         """
         X, y = self._validated_targets(X, y, mask)
         targets = encode_targets(y, mask)
-        return self._fit_targets(self._occupied(X), targets, Tuning(self.C, self.scale, self.init_C, self.init))
+        X = self._reduced(X, len(targets.relevant))
+        return self._fit_targets(X, targets, Tuning(self.C, self.scale, self.init_C, self.init))
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
@@ -302,7 +303,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         return fitted | {
             "classes_": targets.classes,
             "_kind": targets.kind,
-            "coef_": self._columns.everywhere(coef),
+            "coef_": self._coordinates.everywhere(coef),
             "intercept_": intercept,
             "slope_": slope,
         }

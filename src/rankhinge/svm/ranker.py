@@ -274,7 +274,7 @@ class SVMRanker(LinearRankingMachine):
         X, y = self._validated_relevance(X, y, qid)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
-        return self._fit_lists(self._occupied(X), lists, Tuning(self.C, self.scale, self.init_C, self.init))
+        return self._fit_lists(self._reduced(X, 1), lists, Tuning(self.C, self.scale, self.init_C, self.init))
 
     def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
         """X, and y as numbers."""
@@ -299,7 +299,7 @@ class SVMRanker(LinearRankingMachine):
     def _fitted(self, result: SolverResult) -> dict[str, Any]:
         lists = self._finish_with
         return self._certificate(result) | {
-            "coef_": self._columns.everywhere(result.coef[:, 0].copy()),
+            "coef_": self._coordinates.everywhere(result.coef[:, 0].copy()),
             "n_queries_": lists.n_lists,
             "n_unusable_queries_": lists.n_unusable,
         }

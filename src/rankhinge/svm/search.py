@@ -24,7 +24,7 @@ from rankhinge.svm.path import convex_path
 from rankhinge.svm.tight import given_start, n_negatives, unit_of_init_C
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
 
-__all__ = ["GRIDS", "TUNED", "Search"]
+__all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
 
 # What is a number without cross-validation, and a grid with it.
 TUNED = ("C", "scale", "init_C", "warm_start")
@@ -35,6 +35,9 @@ GRIDS: dict[str, list[Any]] = {
     "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scoring": [str, callable, None],
 }
+
+# How many fits a path is worth, at least, where it is asked whether fewer coordinates are worth finding.
+PATHS = 2
 
 _SPAN, _N_CS = (-1.0, 5.0), 8
 _NO_TEST = (
