@@ -305,3 +305,16 @@ def test_a_mapped_X_is_not_copied_for_the_space_of_its_rows(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.5 * X.nbytes
+
+
+@pytest.mark.parametrize("width", [300, 3000], ids=["no empty columns", "most columns empty"])
+def test_looking_for_empty_columns_takes_little_memory(width):
+    X = sparse.random_array((20_000, 300), density=0.05, format="csr", rng=0)
+    X = sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=(20_000, width))
+    tracemalloc.start()
+    found, _ = fewer(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape == (20_000, 300)
+    # New indices where there are any, and a part of the entries at a time.
+    assert peak < (1.5 * X.indices.nbytes if width > 300 else 0.5 * X.indices.nbytes)

@@ -120,17 +120,33 @@ def fewer(X: Any, n_problems: int = 1) -> tuple[Any, Coordinates]:
 def _occupied(X: Any) -> tuple[Any, Coordinates]:
     """A sparse X without its empty columns, where these are many; its entries are not copied."""
     n, d = X.shape
-    counts = np.diff(X.indptr) if X.format == "csc" else np.bincount(X.indices, minlength=d)
-    used = np.flatnonzero(counts)
+    by_columns = X.format == "csc"
+    used = np.flatnonzero(np.diff(X.indptr) if by_columns else _marked(X.indices, d))
     if used.size == 0 or used.size > (1 - _WORTH_IT) * d:
         return X, AsGiven(d)
-    if X.format == "csc":
+    if by_columns:
         indices, indptr = X.indices, X.indptr[np.append(used, d)]
     else:
         places = np.zeros(d, X.indices.dtype)
         places[used] = np.arange(used.size)
-        indices, indptr = places[X.indices], X.indptr
+        indices, indptr = np.empty_like(X.indices), X.indptr
+        for part in _parts(indices.size):
+            indices[part] = places[X.indices[part]]
     return type(X)((X.data, indices, indptr), shape=(n, used.size)), _Columns(d, used)
+
+
+def _marked(indices: NDArray[Any], d: int) -> NDArray[np.bool_]:
+    """Which of the numbers below d occur."""
+    marked = np.zeros(d, np.bool_)
+    for part in _parts(indices.size):
+        marked[indices[part]] = True
+    return marked
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Parts of the entries: NumPy makes indices of 64 bits of all that it is given at once."""
+    for start in range(0, size, BLOCK_ENTRIES):
+        yield slice(start, start + BLOCK_ENTRIES)
 
 
 def _row_space(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
