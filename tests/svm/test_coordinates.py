@@ -209,6 +209,9 @@ def test_where_the_space_of_the_rows_is_not_taken():
         found, coordinates = fewer(given)
         assert found is given
         assert isinstance(coordinates, AsGiven)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coordinates_module, "_orthogonal", lambda products, r, nothing: np.zeros((len(products), 1)))
+        assert fewer(X + 1e6)[0].shape == (60, 1100)
     # Where several problems share it, it is worth more samples.
     assert fewer(many, 2)[0].shape == (500, 500)
 

@@ -111,7 +111,11 @@ def fewer(X: Any, n_problems: int = 1) -> tuple[Any, Coordinates]:
         return _occupied(X)
     n, d = X.shape
     if d >= max(_FEATURES, _FEATURES_PER_SAMPLE * n) and n <= _SAMPLES * n_problems**0.5:
-        found = _row_space(X)
+        try:
+            found = _row_space(X)
+        except np.linalg.LinAlgError:
+            # Short cuts may fail where the fit itself does not.
+            found = None
         if found is not None:
             return found[0], _RowSpace(X, found[1])
     return X, AsGiven(d)
