@@ -221,7 +221,8 @@ class _Sparse:
         coefficients = np.asarray(coefficients, dtype=np.float64)
         if self._transposed:
             return self._each_row(np.ascontiguousarray(coefficients.T), self.n_features).T
-        return self._sum_of_rows(coefficients, self.n_features)
+        # As from the other maps, the entries of a slope lie side by side.
+        return np.asfortranarray(self._sum_of_rows(coefficients, self.n_features))
 
     def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
         # Of columns, a few rows would take a look at all entries: who asks for some will ask for more.

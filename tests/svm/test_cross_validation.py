@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.svm import folds as folds_module
+from rankhinge.svm import lockstep
 from rankhinge.svm import path as path_module
 from rankhinge.svm.following import _overfits
 from rankhinge.svm.rank_svc import encode_targets
@@ -67,8 +68,8 @@ def test_whether_folds_run_side_by_side_does_not_show(monkeypatch, bound):
     X, y = multiclass()
     options = {"Cs": 3, "cv": 3, "bound": bound, "tol": 1e-9, "random_state": 0}
     together = RankSVCCV(**options).fit(X, y)
-    monkeypatch.setattr(folds_module, "_ENTRIES", 2 * len(y))
-    monkeypatch.setattr(folds_module, "_PART_OF_X", 0.0)
+    monkeypatch.setattr(lockstep, "_ENTRIES", 2 * len(y))
+    monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
     by_twos = RankSVCCV(**options).fit(X, y)
     np.testing.assert_allclose(together.scores_, by_twos.scores_, atol=1e-9)
 
@@ -302,8 +303,8 @@ def test_the_folds_of_a_label_are_given_up_together():
 
 def test_folds_that_run_apart_choose_among_what_all_of_them_have_seen(monkeypatch):
     X, y = binary(n=40, d=12, noise=3.0)
-    monkeypatch.setattr(folds_module, "_PART_OF_X", 0.0)
-    monkeypatch.setattr(folds_module, "_ENTRIES", 2 * y.size)
+    monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
+    monkeypatch.setattr(lockstep, "_ENTRIES", 2 * y.size)
     given_up = 0
     for seed in range(12):
         model = RankSVCCV(cv=4, random_state=seed).fit(X, y)
@@ -352,9 +353,9 @@ def test_folds_with_many_features_run_apart(monkeypatch):
     options = {"Cs": 3, "cv": 3, "tol": 1e-9, "random_state": 0}
     together = RankSVCCV(**options).fit(wide, y)
     assert sizes == [9]
-    monkeypatch.setattr(folds_module, "_ENTRIES", 16 * 204 * 2)
+    monkeypatch.setattr(lockstep, "_ENTRIES", 16 * 204 * 2)
     apart = RankSVCCV(**options).fit(wide, y)
-    assert sizes[1:] == [1, 2, 2, 2, 2]
+    assert sizes[1:] == [2, 2, 2, 2, 1]
     np.testing.assert_allclose(together.scores_, apart.scores_, atol=1e-9)
     # A dense X takes so much memory itself that a part of it goes to all of them.
     RankSVCCV(**options).fit(np.tile(wide.toarray(), (5, 1)), np.tile(y, 5))

@@ -143,6 +143,10 @@ class RankingObjective:
         self.n_problems = len(self.problems)
         self.width = features.n_entries / max(1, features.n_samples)
 
+    def part(self, problems: NDArray[np.int64]) -> RankingObjective:
+        """The same of some problems only."""
+        return RankingObjective(self.features, [self.problems[k] for k in problems], self.loss)
+
     def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
         """Scores of the given problems for their columns of `weights`: one pass over X."""
         return Scores(self.features.scores(weights), problems)

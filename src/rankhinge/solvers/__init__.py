@@ -14,6 +14,7 @@ from rankhinge.solvers.constraints import LinearConstraints
 from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.frank_wolfe import FrankWolfe
+from rankhinge.solvers.in_turn import InTurn
 from rankhinge.solvers.protocol import (
     BlockObjective,
     Constraints,
@@ -33,6 +34,7 @@ __all__ = [
     "CuttingPlane",
     "Descent",
     "FrankWolfe",
+    "InTurn",
     "LinearConstraints",
     "Objective",
     "Planes",

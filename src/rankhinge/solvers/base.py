@@ -69,8 +69,9 @@ class Solver:
         d, K = objective.n_features, objective.n_problems
         self.objective, self.tol, self.max_iter = objective, float(tol), int(max_iter)
         self.C = np.broadcast_to(np.asarray(C, dtype=np.float64), K).copy()
-        self.centre = np.zeros((d, K)) if centre is None else np.array(centre, dtype=np.float64)
-        self.start = self.centre.copy() if start is None else np.array(start, dtype=np.float64)
+        # Each problem's weights side by side: they are read one problem at a time.
+        self.centre = np.array(np.zeros((d, K)) if centre is None else centre, dtype=np.float64, order="F")
+        self.start = np.array(self.centre if start is None else start, dtype=np.float64, order="F")
         self.initial_planes = planes
         # (primal, w) in one tuple: an interrupt cannot part the value from its point.
         self.best: list[tuple[float, Array]] = [(np.inf, self.start[:, k]) for k in range(K)]

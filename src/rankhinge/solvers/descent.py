@@ -94,16 +94,24 @@ class _State:
 
 
 class _Trial:
-    """The line search of one problem: bisection and doubling, for the weak Wolfe conditions."""
+    """The line search of one problem: bisection and doubling, for the weak Wolfe conditions.
 
-    def __init__(self, value: float, slope: float, step: float) -> None:
-        self.value, self.slope, self.step = value, slope, step
+    Along ``w + t p`` the term ½‖w − w⁰‖² is a parabola in t, known by three products.
+    """
+
+    def __init__(self, state: _State, direction: Array, away: Array) -> None:
+        self.direction, self.step = direction, state.first_step(direction)
+        self.value, self.slope = state.value, float(state.gradient @ direction)
+        self.distance = 0.5 * float(away @ away)
+        self.rise, self.bend = float(away @ direction), float(direction @ direction)
         self.low, self.high = 0.0, np.inf
         self.found: _Found | None = None
-        self.done = not slope < 0.0
+        self.done = not self.slope < 0.0
 
-    def learn(self, value: float, slope: float, offset: float, coefficients: Handle) -> None:
-        """Narrow the bracket by the value and the slope at the present step."""
+    def learn(self, loss: float, loss_slope: float, offset: float, coefficients: Handle) -> None:
+        """Narrow the bracket by the value and the slope of the loss, ``C f``, at the present step."""
+        value = self.distance + self.step * (self.rise + 0.5 * self.step * self.bend) + loss
+        slope = self.rise + self.step * self.bend + loss_slope
         if not value <= self.value + _SUFFICIENT * self.step * self.slope:
             self.high = self.step
         else:
@@ -189,14 +197,13 @@ class Descent:
     def step(self) -> None:
         """One iteration for all problems that have not ended."""
         states = [self._states[int(k)] for k in self.active]
-        directions = [state.direction() for state in states]
         steepest = [not state.pairs for state in states]
-        trials = [_Trial(s.value, float(s.gradient @ d), s.first_step(d)) for s, d in zip(states, directions)]
-        ahead = self._score(np.stack(directions, axis=1), self.active)
-        self._search(ahead, states, directions, trials)
+        trials = [_Trial(s, s.direction(), s.w - self.centre[:, k]) for k, s in zip(self.active, states)]
+        ahead = self._score(np.stack([trial.direction for trial in trials], axis=1), self.active)
+        self._search(ahead, trials)
         moved = np.flatnonzero([trial.found is not None for trial in trials])
         if moved.size:
-            self._move(moved, states, directions, trials)
+            self._move(moved, states, trials)
         steps = np.array([0.0 if trial.found is None else trial.found.step for trial in trials])
         self._scores = self.objective.along(self._scores, ahead, steps)
         ended = []
@@ -213,7 +220,7 @@ class Descent:
             self._scores = self.objective.select(self._scores, np.flatnonzero(going))
             self.active = self.active[going]
 
-    def _search(self, ahead: Handle, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
+    def _search(self, ahead: Handle, trials: list[_Trial]) -> None:
         """Line searches side by side: an inference for each that has not ended."""
         for _ in range(_TRIALS):
             going = np.flatnonzero([not trial.done for trial in trials])
@@ -225,20 +232,23 @@ class Descent:
             steps = np.array([trials[c].step for c in going])
             found = self.evaluate(self.objective.along(here, there, steps))
             along = self.objective.dots(found.coefficients, there)
+            C = self.C[self.active[going]]
             for place, c in enumerate(going):
-                k, w = int(self.active[c]), states[c].w + steps[place] * directions[c]
-                slope = (w - self.centre[:, k]) @ directions[c] + self.C[k] * along[place]
                 u = self.objective.select(found.coefficients, np.array([place]))
-                value = self._total(k, w, float(found.value[place]))
-                trials[c].learn(value, float(slope), float(found.loss[place]), u)
+                value, slope = C[place] * found.value[place], C[place] * along[place]
+                trials[c].learn(float(value), float(slope), float(found.loss[place]), u)
 
-    def _move(self, moved: np.ndarray, states: list[_State], directions: list[Array], trials: list[_Trial]) -> None:
+    def _move(self, moved: np.ndarray, states: list[_State], trials: list[_Trial]) -> None:
         """Go where the line searches have led: one pass for the gradients there."""
         found = [trials[c].found for c in moved]
         slopes = self._adjoint(self.objective.join([one.coefficients for one in found]))
         for slope, one, c in zip(slopes.T, found, moved):
-            k, w = int(self.active[c]), states[c].w + one.step * directions[c]
-            states[c].move(w, one.value, w - self.centre[:, k] + self.C[k] * slope, Plane(one.offset, slope))
+            k, w = int(self.active[c]), states[c].w + one.step * trials[c].direction
+            gradient = self.C[k] * slope
+            gradient += w
+            gradient -= self.centre[:, k]
+            # Of its own: the slopes of all problems would stay as long as one of them.
+            states[c].move(w, one.value, gradient, Plane(one.offset, slope.copy()))
 
     def _total(self, k: int, w: Array, value: float) -> float:
         away = w - self.centre[:, k]

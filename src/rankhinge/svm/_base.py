@@ -21,9 +21,10 @@ from rankhinge._validation import as_numbers, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
-from rankhinge.solvers import SOLVERS, Solver, SolverResult, Tight, make_solver, seed_of
+from rankhinge.solvers import SOLVERS, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import AsGiven, Coordinates, fewer
+from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
     AUTO_PULL,
@@ -49,6 +50,7 @@ __all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
 
 # What the progress line calls an iteration of the fit that finds the start.
 _START = "start: iteration"
+_COLUMNS = ("problems to come", "iteration", "primal", "dual", "gap")
 
 
 def positive(values: Any, name: str) -> NDArray[np.float64]:
@@ -89,6 +91,18 @@ class Tuning(NamedTuple):
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
         return Tuning(C, scale, init_C, init)
 
+    def part(self, group: NDArray[np.int64]) -> Tuning:
+        """The part that belongs to some problems, once there is one value for each."""
+        return Tuning(*(value if isinstance(value, str) else value[group] for value in self))
+
+
+class _Beginning:
+    """How starts are found: whether that is shown, and the interrupt that came meanwhile."""
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self.interrupted: KeyboardInterrupt | None = None
+
 
 class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     """Parameters, the loop around the solver, and the attributes it leaves behind."""
@@ -97,6 +111,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     # and in the subclasses.
     coef_: NDArray[np.float64]
     _coordinates: Coordinates
+    _chosen: dict[str, NDArray[np.float64]]
     C_: Any
     scale_: Any
     init_C_: Any
@@ -148,25 +163,19 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     ) -> SolverResult:
         """Run the solver to its end; an interrupt leaves the best model so far, and passes on.
 
-        `n_passes` is what has been used before.
+        `n_passes` is what has been used before. Problems run in lockstep, as many as memory allows at a time; with
+        constraints all of them.
         """
-        interrupted = None
+        K, beginning = objective.n_problems, _Beginning(self.verbose)
+        groups = [np.arange(K)] if "constraints" in options else side_by_side(objective.features, K)
+        self._chosen = {}
+
+        def begin(group: NDArray[np.int64]) -> Solver:
+            return self._solver_of(objective, group, tuning, beginning, **options)
+
+        solver = begin(groups[0]) if len(groups) == 1 else InTurn(objective, groups, begin)
+        beginning.verbose = 0
         n_passes += self._coordinates.there
-        if self.bound == "tight":
-            solver, before, interrupted = self._tight_solver(objective, tuning, **options)
-            n_passes += before
-        else:
-            C = np.ones(objective.n_problems) if isinstance(tuning.C, str) else tuning.C
-            self._chosen = {"C_": C}
-            solver = make_solver(
-                self.solver,
-                objective,
-                C,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                random_state=self.random_state,
-                **options,
-            )
 
         def result(status: str) -> SolverResult:
             found = solver.result(status=status)
@@ -176,15 +185,15 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         try:
             with (
                 interrupts(),
-                Progress(self.verbose) as progress,
+                Progress(self.verbose, _COLUMNS) as progress,
                 self._callbacks(lambda: self._fitted(result("running"))) as wants_stop,
             ):
                 while not solver.done:
                     solver.step()
                     progress.update(**solver.report())
-                    if interrupted is not None:
+                    if beginning.interrupted is not None:
                         # What there was of a start has its value now: it is the best model so far.
-                        raise interrupted
+                        raise beginning.interrupted
                     if wants_stop():
                         break
         except KeyboardInterrupt:
@@ -192,27 +201,48 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             raise
         return result("stopped")
 
+    def _solver_of(
+        self,
+        whole: RankingObjective,
+        group: NDArray[np.int64],
+        tuning: Tuning,
+        beginning: _Beginning,
+        start: NDArray[np.float64] | None = None,
+        **options: Any,
+    ) -> Solver:
+        """The solver of some of the problems, which is at their start."""
+        objective = whole.part(group) if group.size < whole.n_problems else whole
+        start, tuning = None if start is None else start[:, group], tuning.part(group)
+        options |= {"tol": self.tol, "max_iter": self.max_iter, "start": start}
+        if self.bound == "tight":
+            solver, chosen = self._tight_solver(objective, tuning, beginning, **options)
+        else:
+            chosen = {"C_": np.ones(group.size) if isinstance(tuning.C, str) else tuning.C}
+            solver = make_solver(self.solver, objective, chosen["C_"], random_state=self.random_state, **options)
+        for name, values in chosen.items():
+            shape = (whole.n_problems, *values.shape[1:])
+            self._chosen.setdefault(name, np.full(shape, np.nan))[group] = values
+        return solver
+
     def _check_bound(self) -> None:
         if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
             raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
 
     def _tight_solver(
-        self, objective: RankingObjective, tuning: Tuning, start: NDArray[np.float64] | None = None
-    ) -> tuple[Solver, float, KeyboardInterrupt | None]:
-        """The solver of the tight bound, around a start that is found first, and the passes which that took.
+        self, objective: RankingObjective, tuning: Tuning, beginning: _Beginning, **options: Any
+    ) -> tuple[Solver, dict[str, NDArray[np.float64]]]:
+        """The solver of the tight bound, around a start that is found first, and what was chosen for it.
 
-        An interrupt meanwhile makes do with the start so far, and is returned.
+        An interrupt meanwhile makes do with the start so far, and is noted.
         """
         self._check_bound()
-        K = objective.n_problems
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
         init_C, n_passes = tuning.init_C, 0.0
         if isinstance(init_C, str):
             init_C, n_passes = unit_of_init_C(tuning.init, objective)
-        interrupted = None
         try:
-            with Progress(self.verbose, (_START,)) as progress:
+            with Progress(beginning.verbose, (_START,)) as progress:
                 steps = count(1)
                 found = find_start(
                     tuning.init,
@@ -224,31 +254,23 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                     watch=lambda: progress.update(**{_START: float(next(steps))}),
                 )
         except InterruptedStart as error:
-            found, interrupted = error.start, KeyboardInterrupt()
+            found, beginning.interrupted = error.start, KeyboardInterrupt()
             if not found.coef.any():
-                raise interrupted from error
+                raise beginning.interrupted from error
         centre = rescaled(objective, found.coef, scale)
         n_flat = int(np.count_nonzero(~centre.any(axis=0)))
-        if n_flat and interrupted is None:
+        if n_flat and beginning.interrupted is None:
             warn_user(
-                f"the start{of_problems(n_flat, K)} gives all samples of a list the same score: the fit begins at 0 "
-                "instead. Choose another init, or a larger init_C"
+                f"the start{of_problems(n_flat, objective.n_problems)} gives all samples of a list the same score: the "
+                "fit begins at 0 instead. Choose another init, or a larger init_C"
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
-        self._chosen = {"C_": C, "scale_": scale, "init_coef_": self._coordinates.everywhere(centre.T.copy())}
+        chosen = {"C_": C, "scale_": scale, "init_coef_": self._coordinates.everywhere(centre.T.copy())}
         if isinstance(tuning.init, str):
-            self._chosen["init_C_"] = init_C
-        solver = Tight(
-            objective,
-            C,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            centre=centre,
-            random_state=seed_of(self.random_state),
-            start=start,
-        )
-        n_passes += found.n_passes + (3 if isinstance(tuning.C, str) else 1) + self._coordinates.back
-        return solver, n_passes, interrupted
+            chosen["init_C_"] = init_C
+        solver = Tight(objective, C, centre=centre, random_state=seed_of(self.random_state), **options)
+        solver.n_passes = n_passes + found.n_passes + (3 if isinstance(tuning.C, str) else 1) + self._coordinates.back
+        return solver, chosen
 
     def _earlier_coef(self, *n_problems: int) -> NDArray[np.float64] | None:
         """Coefficients of the previous fit, if a warm start is wanted and they are those of as many problems."""

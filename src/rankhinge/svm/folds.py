@@ -8,7 +8,6 @@ as the classes of a multiclass target do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +16,9 @@ from numpy.typing import NDArray
 from rankhinge.features import FeatureMap
 from rankhinge.losses import RankingLoss
 from rankhinge.objective import Lists, RankingObjective
+from rankhinge.svm.lockstep import side_by_side
 
 __all__ = ["Batch", "Part", "batches"]
-
-# Parts run side by side as long as an array of scores for all of them has so many entries at most, or is smaller than
-# this part of X; solvers keep several. So they do with weights: as long as so many of these have no more entries, or
-# are smaller than X.
-_ENTRIES, _PART_OF_X, _WEIGHTS = 1 << 23, 1 / 8, 16
 
 
 class Part(NamedTuple):
@@ -63,9 +58,5 @@ class Batch:
 
 def batches(features: FeatureMap, parts: Sequence[Part], loss: RankingLoss) -> list[Batch]:
     """The parts in as few batches as memory allows."""
-    by_scores = max(_ENTRIES // features.n_samples, int(_PART_OF_X * features.n_features))
-    by_weights = max(_ENTRIES, features.n_entries) // (_WEIGHTS * features.n_features)
-    most = max(1, min(by_scores, by_weights))
-    n_batches = -(-len(parts) // most)
-    bounds = [len(parts) * place // n_batches for place in range(n_batches + 1)] if parts else []
-    return [Batch(features, parts[a:b], loss) for a, b in pairwise(bounds)]
+    groups = side_by_side(features, len(parts)) if parts else []
+    return [Batch(features, [parts[place] for place in group], loss) for group in groups]
