@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 from rankhinge.metrics import (
     auc,
@@ -506,7 +507,7 @@ def test_import_needs_numpy_only():
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import BaseEstimator, clone  # noqa: E402
 from sklearn.ensemble import RandomForestClassifier  # noqa: E402
-from sklearn.linear_model import LogisticRegression, Ridge  # noqa: E402
+from sklearn.linear_model import Ridge  # noqa: E402
 from sklearn.model_selection import (  # noqa: E402
     GridSearchCV,
     GroupKFold,
@@ -713,3 +714,18 @@ def test_gains_of_very_different_size_in_different_queries():
     np.testing.assert_array_equal(both, [alone[0], alone[0]])
     tiny = per_query("ndcg", [0.0, 5e-324, 0.0], [3.0, 2.0, 1.0], [0, 0, 0])[1]
     assert tiny[0] == pytest.approx(1 / np.log2(3))
+
+
+@pytest.mark.parametrize("target", [lambda y: y > 0, lambda y: (y > 0).astype(int), lambda y: (y > 0) * 1.0])
+def test_scorer_of_a_classifier_that_was_told_relevant_from_not(target):
+    """Grades beyond 1 count, though the classifier knows 0 and 1 only."""
+    X, y = np.array([[3.0], [2.0], [1.0], [0.0]]), np.array([2, 1, 0, 0])
+    classifier = LogisticRegression().fit(X, target(y))
+    for labels in (y, y.astype(float), np.array([2, 2, 0, 0])):
+        assert make_query_scorer("ndcg")(classifier, X, labels, qid=np.zeros(4)) == 1.0
+    words = LogisticRegression().fit(X, np.where(y > 0, "yes", "no"))
+    with pytest.raises(ValueError, match=r"y has the label .*2.*, but the estimator knows .*no.* and .*yes.* only"):
+        make_query_scorer("ndcg")(words, X, y, qid=np.zeros(4))
+    signs = LogisticRegression().fit(X, np.where(y > 0, 1, -1))
+    with pytest.raises(ValueError, match=r"y has the label .*2.*, but the estimator knows .*-1.* and .*1.* only"):
+        make_query_scorer("ndcg")(signs, X, y, qid=np.zeros(4))

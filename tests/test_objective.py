@@ -105,6 +105,33 @@ def test_nothing_usable():
         assert (lists.n_lists, lists.n_unusable, lists.levels) == (0, 2, ())
 
 
+@pytest.mark.parametrize("loss", ["ndcg", "ap", "zero-one"])
+@pytest.mark.parametrize("weights", [None, np.arange(40) % 4], ids=["own", "given"])
+def test_lists_have_the_levels_of_their_own_labels(loss, weights):
+    """Thresholds between two labels of a list are one problem: few levels, whatever the grades of all lists are."""
+    rng = np.random.default_rng(0)
+    codes, labels = np.repeat(np.arange(12), 5), rng.integers(41, size=60)
+    labels[:5] = [0, 3, 3, 40, 0]
+    gains, scores = np.sort(rng.random(41)), rng.normal(size=60)
+    gains[0] = 0.0
+    loss = get_loss(loss)
+    lists = graded_lists(labels, codes, loss, gains, weights)
+    assert len(lists.levels) <= 5
+    found = RankingObjective(feature_map(np.zeros((60, 1))), [lists], loss).hinge(0, scores, None)[0]
+    total = 0.0
+    for rows in codes == np.arange(12)[:, None]:
+        own = labels[rows]
+        thresholds = np.arange(1, own.max() + 1)
+        omega = np.ones(own.max()) if weights is None else weights[: own.max()]
+        if weights is None and loss.family == "discount":
+            best = [loss.table(7)[1 : 1 + np.count_nonzero(own >= level)].sum() for level in thresholds]
+            omega = np.diff(gains)[: own.max()] * best
+        for level, weight in zip(thresholds, omega / omega.sum(), strict=True):
+            if loss.family == "zero-one" or not (own >= level).all():
+                total += weight * structured_hinge(scores[rows], own >= level, loss) / 12
+    assert found == pytest.approx(total, rel=1e-12)
+
+
 def problem(loss="ndcg", seed=0):
     """Three problems over the same features: two of several graded lists, and one masked list."""
     rng = np.random.default_rng(seed)

@@ -178,10 +178,20 @@ def test_grades_for_a_binary_loss(loss):
         SVMRanker(loss=loss).fit(XG, YG, qid=QID)
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 1.0]]])
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [0.0, 0.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 1.0]]])
 def test_weights_of_levels(weights):
-    with pytest.raises(ValueError, match="level_weights must be 2 finite numbers ≥ 0, not all 0"):
+    with pytest.raises(ValueError, match="level_weights must be finite numbers ≥ 0, not all 0"):
         SVMRanker(loss="ap", level_weights=weights).fit(XG, YG, qid=QID)
+
+
+def test_too_few_weights_of_levels():
+    message = (
+        r"level_weights has 1 entries, but y has the grades 1, 2: give a weight for each of these 2, .* from 1 to 2"
+    )
+    with pytest.raises(ValueError, match=message):
+        SVMRanker(loss="ap", level_weights=[1.0]).fit(XG, YG, qid=QID)
+    with pytest.raises(ValueError, match=r"3 entries, but y has the grades 0\.5, 1:"):
+        SVMRanker(loss="ap", level_weights=[1.0, 2.0, 3.0]).fit(XG, YG / 2, qid=QID)
 
 
 @pytest.mark.parametrize("gains", [[1, 2, 3], [0, 2, 1], [0, 1, 1], [0, np.nan, 2], [0, 1, np.inf], [[0, 1]], [0]])
@@ -364,7 +374,7 @@ def test_a_mapping_that_knows_none_of_the_queries():
 
 
 def test_too_many_grades():
-    with pytest.raises(ValueError, match="y has 1501 different grades"):
+    with pytest.raises(ValueError, match="y has 1500 different grades in one list"):
         SVMRanker(gains="linear").fit(np.zeros((1500, 1)), np.arange(1, 1501), qid=np.zeros(1500))
 
 

@@ -13,10 +13,12 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
+from rankhinge.losses import get_loss
 from rankhinge.svm import folds as folds_module
 from rankhinge.svm import lockstep
 from rankhinge.svm import path as path_module
 from rankhinge.svm.following import _overfits
+from rankhinge.svm.quality import lists_metric
 from rankhinge.svm.rank_svc import encode_targets
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
@@ -391,3 +393,31 @@ def test_who_is_given_up_is_not_solved_any_more(monkeypatch):
     monkeypatch.setattr(path_module, "make_solver", noting)
     RankSVCCV(Cs=6, cv=2, scoring=scoring, random_state=0).fit(X, y)
     assert solved == [6, 6, 6, 4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [None, "ndcg@3", metrics.ndcg, metrics.make_query_scorer("ap")],
+    ids=["own", "name", "function", "scorer"],
+)
+@pytest.mark.parametrize("loss", ["ndcg", "rbp", "ap"])
+def test_folds_are_judged_by_the_weights_of_their_queries(loss, scoring):
+    X, y, qid = graded(n_queries=12, n_grades=2)
+    y[qid >= 6] = 1 - y[qid >= 6]
+    options = {"loss": loss, "Cs": CS, "cv": 2, "scoring": scoring, "random_state": 0}
+    weights = {q: (0.0 if q >= 6 else 1.0 + q) for q in range(12)}
+    model = SVMRankerCV(**options).fit(X, y, qid=qid, query_weight=weights)
+    # Queries of weight 0 might be anything.
+    y[qid >= 6] = np.random.default_rng(0).permutation(y[qid >= 6])
+    other = SVMRankerCV(**options).fit(X, y, qid=qid, query_weight=weights)
+    np.testing.assert_allclose(model.scores_, other.scores_, rtol=1e-12)
+    assert model.C_ == other.C_
+    # The mean is weighted by them.
+    metric = lists_metric(get_loss(loss), "linear", scoring)
+    weighted = lists_metric(get_loss(loss), "linear", scoring, 1.0 + qid)
+    y[qid == 3] = 0
+    y, values = y.astype(float), []
+    for q in np.delete(np.arange(12), 3):
+        values.append(metric(y[qid == q], X[qid == q, 0], qid=qid[qid == q]))
+    expected = np.average(values, weights=1.0 + np.delete(np.arange(12), 3))
+    assert weighted(y, X[:, 0], qid=qid) == pytest.approx(expected, rel=1e-12)

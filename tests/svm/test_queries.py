@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -124,10 +126,10 @@ def test_weights_of_copies():
 def test_score_is_the_mean_over_queries():
     X, y, qid = graded()
     model = SVMRanker(gains="linear").fit(X, y, qid=qid)
-    assert model.score(X, y, qid=qid) == metrics.ndcg(y, model.predict(X), qid=qid, gains="linear")
+    assert model.score(X, y, qid=qid) == pytest.approx(metrics.ndcg(y, model.predict(X), qid=qid, gains="linear"))
     with pytest.warns(UserWarning, match="score got no qid"):
         pooled = model.score(X, y)
-    assert pooled == metrics.ndcg(y, model.predict(X), gains="linear")
+    assert pooled == pytest.approx(metrics.ndcg(y, model.predict(X), gains="linear"))
     assert model.score(X, y, qid=qid) != pytest.approx(pooled)
     np.testing.assert_allclose(model.predict(X), X @ model.coef_, rtol=1e-12)
 
@@ -198,3 +200,37 @@ def test_level_weights_in_any_scale():
         for scale in (1.0, 8.0e307, 1e-300)
     ]
     np.testing.assert_allclose(objectives, objectives[0], rtol=1e-12)
+
+
+def test_weights_of_levels_by_label():
+    """A part of the data may lack a grade: what the others weigh does not depend on that."""
+    X, y, qid = graded(n_grades=4)
+    options = {"loss": "ap", "C": 10.0, "tol": 1e-6}
+    without = np.where(y == 2, 1, y)
+    by_label = SVMRanker(level_weights=[1.0, 2.0, 4.0], **options).fit(X, without, qid=qid)
+    by_grade = SVMRanker(level_weights=[1.0, 6.0], **options).fit(X, without, qid=qid)
+    assert by_label.objective_ == pytest.approx(by_grade.objective_, rel=1e-9)
+    # The highest is missing.
+    lower = np.minimum(y, 2)
+    longer = SVMRanker(level_weights=[1.0, 2.0, 4.0], **options).fit(X, lower, qid=qid)
+    assert longer.objective_ == SVMRanker(level_weights=[1.0, 2.0], **options).fit(X, lower, qid=qid).objective_
+    halves = SVMRanker(level_weights=[1.0, 2.0], **options).fit(X, lower / 2, qid=qid)
+    assert halves.objective_ == pytest.approx(longer.objective_, rel=1e-9)
+
+
+def test_a_mapping_of_weights_may_have_a_default():
+    X, y, qid = graded()
+    by_default = SVMRanker().fit(X, y, qid=qid, query_weight=defaultdict(lambda: 0.5, {0: 9.0}))
+    by_row = SVMRanker().fit(X, y, qid=qid, query_weight=np.where(qid == 0, 9.0, 0.5))
+    assert by_default.objective_ == by_row.objective_
+    with pytest.raises(ValueError, match="there are 48 rows: give the weight of each row's query, or a mapping"):
+        SVMRanker().fit(X, y, qid=qid, query_weight=pd.Series({0: 9.0}))
+
+
+def test_continuous_relevance():
+    """Lists of eight have eight grades at most, however many there are in all."""
+    X, _, qid = graded(n_queries=400)
+    y = np.random.default_rng(0).random(qid.size)
+    model = SVMRanker(C=10.0, gains="linear").fit(X, y, qid=qid)
+    assert model.gap_ <= 1e-3
+    assert model.score(X, y, qid=qid) == pytest.approx(metrics.ndcg(y, model.predict(X), qid=qid, gains="linear"))

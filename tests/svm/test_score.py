@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from rankhinge import RankSVC, SVMRanker, SVMRankerCV, losses, metrics, ranking_loss
-from rankhinge.svm.quality import lists_quality
+from rankhinge.svm.quality import list_quality, lists_quality
 
 from .helpers import binary, graded, multiclass, multilabel
 
@@ -16,10 +18,14 @@ DISCOUNTED = [losses.SoftNDCG(3), losses.RBP(0.8), losses.DCG(lambda rank: 1.0 /
 
 
 def _graded_by_hand(loss, gains, scores):
-    """DCG of the ranking by score over that of the best one."""
+    """DCG of the ranking by score over that of the best one; of equal scores the mean over all orders."""
     discount = loss.table(gains.size + 1)[1 : gains.size + 1]
-    ranked = gains[np.lexsort((gains, -scores))]
-    return float(ranked @ discount / (np.sort(gains)[::-1] @ discount))
+    tied = [gains[scores == score] for score in np.unique(scores)[::-1]]
+    orders = product(
+        *(list(permutations(group)) if len(group) < 6 else [np.full(len(group), group.mean())] for group in tied)
+    )
+    reached = np.mean([np.concatenate(order) @ discount for order in orders])
+    return float(reached / (np.sort(gains)[::-1] @ discount))
 
 
 @pytest.mark.filterwarnings("ignore:the coefficients are all 0")
@@ -38,13 +44,40 @@ def test_graded_gains_count_for_every_loss_of_the_dcg_family(loss, gains):
     assert model.score(X, y, qid=qid) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", DISCOUNTED[:3], ids=["soft", "rbp", "by rank"])
+@pytest.mark.parametrize("loss", DISCOUNTED, ids=["soft", "rbp", "by rank", "ndcg"])
 def test_binary_labels_give_one_minus_the_loss(loss):
     X, y, qid = graded(n_grades=2)
-    scores = np.round(X[:, 0], 1)
     lists = [np.flatnonzero(qid == q) for q in np.unique(qid)]
-    expected = np.mean([1 - ranking_loss(scores[rows], y[rows] > 0, loss) for rows in lists])
+    expected = np.mean([1 - ranking_loss(X[rows, 0], y[rows] > 0, loss) for rows in lists])
+    assert lists_quality(loss, y.astype(float), "linear", X[:, 0], qid) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", DISCOUNTED, ids=["soft", "rbp", "by rank", "ndcg"])
+@pytest.mark.parametrize("n_grades", [2, 3])
+def test_equal_scores_count_by_the_mean_over_their_orders(loss, n_grades):
+    X, y, qid = graded(n_grades=n_grades, size=8)
+    scores = np.round(X[:, 0])
+    lists = [np.flatnonzero(qid == q) for q in np.unique(qid)]
+    expected = np.mean([_graded_by_hand(loss, y[rows].astype(float), scores[rows]) for rows in lists if y[rows].any()])
     assert lists_quality(loss, y.astype(float), "linear", scores, qid) == pytest.approx(expected, rel=1e-12)
+    if n_grades == 2:
+        one = lists[0]
+        expected = _graded_by_hand(loss, y[one].astype(float), scores[one])
+        assert list_quality(loss, y[one] > 0, scores[one]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_metrics_of_the_same_name_agree_where_scores_are_equal():
+    X, y, qid = graded()
+    scores, options = np.round(X[:, 0]), {"qid": qid, "no_positives": "skip"}
+    rbp = metrics.rbp(y > 0, scores, persistence=0.9, normalize=True, **options)
+    assert lists_quality(losses.RBP(), (y > 0) * 1.0, "linear", scores, qid) == pytest.approx(rbp)
+    ndcg = metrics.ndcg(y, scores, gains="exponential", **options)
+
+    class Mine(losses.NDCG):
+        pass
+
+    for loss in (losses.NDCG(), Mine(), losses.DCG(lambda rank: 1 / np.log2(1.0 + rank))):
+        assert lists_quality(loss, y.astype(float), "exponential", scores, qid) == pytest.approx(ndcg)
 
 
 def test_lists_where_all_are_relevant():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import QueryIds
 from rankhinge.metrics._per_query import metric_named
@@ -23,7 +23,7 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
 
     Scores are the estimator's `decision_function` or else its `predict`. Of a classifier with two
     classes the second one is the relevant class, and if it has no `decision_function` the
-    probability of that class is the score.
+    probability of that class is the score. If the classes are 0 and 1, or False and True, `y` may be graded.
 
     Parameters
     ----------
@@ -65,6 +65,18 @@ def _leaves_out_empty(function: Callable[..., float]) -> dict[str, Any]:
     return {"no_positives": "skip"} if "no_positives" in inspect.signature(function).parameters else {}
 
 
+def _relevance(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
+    """Relevance of labels for a classifier of two classes, which may have been told 0 from 1, 2, … only."""
+    labels = np.asarray(y)
+    known = np.isin(labels, classes)
+    if known.all():
+        return np.asarray(labels == classes[1])
+    if labels.dtype.kind not in "biuf" or np.asarray(classes).dtype.kind not in "biuf" or tuple(classes) != (0, 1):
+        strange = labels[~known].ravel()[0]
+        raise ValueError(f"y has the label {strange!r}, but the estimator knows {classes[0]!r} and {classes[1]!r} only")
+    return labels
+
+
 class QueryScorer:
     """What `make_query_scorer` returns; ``scorer(estimator, X, y, qid=qid)`` is a float."""
 
@@ -95,7 +107,7 @@ class QueryScorer:
             scores = estimator.predict_proba(X)[:, 1]
         else:
             scores = estimator.predict(X)
-        return self.measure(np.asarray(y) == classes[1] if is_binary else y, scores, qid=qid)
+        return self.measure(_relevance(y, classes) if is_binary else y, scores, qid=qid)
 
     def measure(self, relevance: ArrayLike, scores: ArrayLike, *, qid: QueryIds) -> float:
         """Return the mean metric of scores over the queries, without an estimator."""

@@ -3,13 +3,14 @@ r"""The lists of a problem: which samples belong to each, what is relevant at wh
 **Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
 above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
 ``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
-that the whole list reaches has no negative: its hinge is 0 (that of zero-one is not), its weight stays.
+that the whole list reaches has no negative: its hinge is 0 (that of zero-one is not), its weight stays. Levels between
+two labels of a list have the same samples above them, and are taken together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def _scatter(values, index, out):
 
 @dataclass(frozen=True)
 class Level:
-    """One threshold: which samples are relevant, and what each list's hinge weighs (``π_q ω_qℓ``)."""
+    """A threshold in each list: which samples are relevant, and what each list's hinge weighs (``π_q ω_qℓ``)."""
 
     relevant: NDArray[np.bool_]
     weights: NDArray[np.float64]
@@ -156,36 +157,79 @@ def graded_lists(
     sizes = np.bincount(codes, minlength=n_lists)[usable]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     share = share[usable] / share[usable].sum()
-    inside = labels[index]
-    weights = _level_weights(inside, offsets, loss, gains, level_weights) * share
-    # A level that every sample reaches has no negative anywhere: its hinge is 0, unless no ranking is asked for.
-    lowest = 0 if loss.family == "zero-one" or inside.size == 0 else int(inside.min())
+    grades = _Grades.of(labels[index], offsets)
+    n_levels = int(grades.rank.max(initial=0)) + 1
+    if n_levels > MOST_LEVELS:
+        raise ValueError(
+            f"y has {n_levels} different grades in one list, each of which is a ranking problem of its own: round it "
+            f"to at most {MOST_LEVELS}"
+        )
+    weights = np.zeros((n_levels, share.size))
+    weights[grades.rank, grades.list] = _grade_weights(grades, loss, gains, level_weights)
+    weights *= share
+    # At the lowest grade of a list there is no negative: the hinge is 0, unless no ranking is asked for.
+    lowest = 0 if loss.family == "zero-one" else 1
     levels = tuple(
-        Level(inside >= level + 1, row) for level, row in enumerate(weights) if np.any(row > 0) and level >= lowest
+        Level(grades.of_samples >= rank, row) for rank, row in enumerate(weights) if np.any(row > 0) and rank >= lowest
     )
     in_order = index.size == labels.size and bool(np.all(index[:-1] < index[1:]))
     return Lists(None if in_order else index, offsets, levels, share, int(n_lists - has_both.sum()))
 
 
-def _level_weights(
-    labels: NDArray[Any],
-    offsets: NDArray[np.int64],
+class _Grades(NamedTuple):
+    """The different labels of each list, list by list, ascending: of each its list, its rank there and the label.
+
+    Thresholds between two labels of a list have the same samples above them. So a list has as many levels as it has
+    labels, be there many more in others.
+
+    Attributes
+    ----------
+    list, rank, label, label_below, n_reached : ndarray of shape (g,)
+        `label_below` is the next lower label of the list, 0 for the lowest; `n_reached` are the samples of the list
+        with the label or a higher one.
+    of_samples : ndarray of shape (m,)
+        The rank of each sample's label.
+    """
+
+    list: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    label: NDArray[Any]
+    label_below: NDArray[Any]
+    n_reached: NDArray[np.int64]
+    of_samples: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, labels: NDArray[Any], offsets: NDArray[np.int64]) -> _Grades:
+        """Of the labels of lists that lie one after the other."""
+        list_of = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+        order = np.lexsort((labels, list_of))
+        ascending = labels[order]
+        is_first = np.ones(labels.size, np.bool_)
+        is_first[1:] = (ascending[1:] != ascending[:-1]) | (list_of[1:] != list_of[:-1])
+        first = np.flatnonzero(is_first)
+        number, begins = np.cumsum(is_first) - 1, np.searchsorted(first, offsets[:-1])
+        of_samples = np.empty(labels.size, np.int64)
+        of_samples[order] = number - begins[list_of]
+        own, label = list_of[first], ascending[first]
+        rank = np.arange(first.size) - begins[own]
+        below = np.where(rank > 0, np.roll(label, 1), 0)
+        return cls(own, rank, label, below, offsets[own + 1] - first, of_samples)
+
+
+def _grade_weights(
+    grades: _Grades,
     loss: RankingLoss,
     gains: NDArray[np.float64],
     level_weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """``ω``, of shape (n_levels - 1, n_lists); levels that a list does not reach weigh 0 in it."""
-    n_levels, n_lists = gains.size - 1, offsets.size - 1
-    list_of = np.repeat(np.arange(n_lists), np.diff(offsets))
-    reached = np.zeros((n_levels, n_lists), np.int64)
-    for level in range(n_levels):
-        reached[level] = np.bincount(list_of[labels > level], minlength=n_lists)
+    """``ω`` of each list's labels, of shape (g,): what the levels from the next lower one up weigh together."""
     if level_weights is None and loss.family == "discount":
-        ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(np.diff(offsets).max(initial=1)) + 1)[1:])])
+        ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(grades.n_reached.max(initial=1)) + 1)[1:])])
         # By the largest gain: the products of large ones may overflow.
-        weights = np.diff(gains / max(gains[-1], np.finfo(float).tiny))[:, None] * ideal[reached]
+        height, factor = gains / max(gains[-1], np.finfo(float).tiny), ideal[grades.n_reached]
     else:
-        given = np.ones(n_levels) if level_weights is None else level_weights
-        weights = np.asarray(given, dtype=np.float64)[:, None] * (reached > 0)
-    total = weights.sum(axis=0)
+        given = np.ones(gains.size - 1) if level_weights is None else np.asarray(level_weights, dtype=np.float64)
+        height, factor = np.concatenate([[0.0], np.cumsum(given)]), np.ones(grades.label.size)
+    weights = (height[grades.label] - height[grades.label_below]) * factor
+    total = np.bincount(grades.list, weights)[grades.list]
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)

@@ -18,7 +18,7 @@ from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.svm._fitting import fitting
 from rankhinge.svm.folds import Part
-from rankhinge.svm.gains import gains_of
+from rankhinge.svm.gains import Grades, grades_of
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import NoUsableList, SVMRanker, ranking_lists, weights_of_rows
@@ -302,7 +302,8 @@ class SVMRankerCV(Search, SVMRanker):
         Parameters
         ----------
         X, y, qid, query_weight
-            As for `SVMRanker.fit`. Without `qid` there is one list, and rows are split instead.
+            As for `SVMRanker.fit`; the folds are judged by weighted means, too. Without `qid` there is one list, and
+            rows are split instead.
 
         Returns
         -------
@@ -318,8 +319,8 @@ class SVMRankerCV(Search, SVMRanker):
         n_folds = 5 if self.cv is None else self.cv
         X = self._reduced(X, PATHS * n_folds)
         part_of = self._unit_folds(units, n_folds)[units]
-        levels = np.unique(np.append(gains_of(y.astype(np.float64), self.gains), 0.0))
-        parts = [self._part(y, queries, units, weights, levels, place, part_of == place) for place in range(n_folds)]
+        grades = grades_of(y.astype(np.float64), self.gains)
+        parts = [self._part(y, queries, units, weights, grades, place, part_of == place) for place in range(n_folds)]
         tuning = self._search(X, [part for part in parts if part is not None], n_folds, [lists])
         return self._fit_lists(X, lists, tuning)
 
@@ -338,7 +339,7 @@ class SVMRankerCV(Search, SVMRanker):
         queries: NDArray[Any] | None,
         units: NDArray[Any],
         weights: NDArray[np.float64] | None,
-        levels: NDArray[np.float64],
+        grades: Grades,
         fold: int,
         test: NDArray[np.bool_],
     ) -> Part | None:
@@ -351,10 +352,12 @@ class SVMRankerCV(Search, SVMRanker):
             qid_test = queries[qid_test]
         weight = None if weights is None else weights[inside]
         try:
-            lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, levels)
+            lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, grades)
         except NoUsableList:
             return None
-        labels, metric = y[outside].astype(np.float64), lists_metric(loss, self.gains, self.scoring)
+        # One list is one list, whatever it weighs.
+        weight = None if weights is None or queries is None else weights[outside]
+        labels, metric = y[outside].astype(np.float64), lists_metric(loss, self.gains, self.scoring, weight)
 
         def quality(scores: NDArray[np.float64]) -> float:
             return metric(labels, scores[outside], qid=qid_test)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import as_numbers
 
-__all__ = ["check_relevance", "gains_of"]
+__all__ = ["Grades", "check_relevance", "gains_of", "grades_of"]
+
+
+class Grades(NamedTuple):
+    """The different gains, ascending from 0, and the least label that has each."""
+
+    labels: NDArray[np.float64]
+    gains: NDArray[np.float64]
 
 
 def check_relevance(labels: NDArray[np.float64]) -> None:
@@ -33,3 +42,10 @@ def gains_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.
             f"y[{wrong[0]}] is {labels[wrong[0]]:g}: gains has entries for the labels 0 to {table.size - 1}"
         )
     return table[labels.astype(np.intp)]
+
+
+def grades_of(labels: NDArray[np.float64], gains: str | ArrayLike) -> Grades:
+    """The grades that there are, and 0."""
+    different = np.unique(np.append(labels, 0.0))
+    values, first = np.unique(gains_of(different, gains), return_index=True)
+    return Grades(different[first], values)

@@ -17,32 +17,30 @@ from sklearn.utils.validation import column_or_1d
 from rankhinge import metrics
 from rankhinge._validation import check_mask, encode_queries, refuse_missing, without_unlabelled
 from rankhinge.inference import ranking_loss
-from rankhinge.losses import AUC, NDCG, AveragePrecision, RankingLoss, ReciprocalRank
+from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
 from rankhinge.metrics._per_query import metric_named
 from rankhinge.svm.gains import gains_of
 
 __all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
-_METRICS: dict[type[RankingLoss], Any] = {
-    AveragePrecision: metrics.average_precision,
-    NDCG: metrics.ndcg,
-    ReciprocalRank: metrics.reciprocal_rank,
-    AUC: metrics.auc,
-}
+# The metrics of the families of losses; those of the DCG family are normalised sums of discounted gains.
+_METRICS = {"ap": "average_precision", "rr": "reciprocal_rank", "auc": "auc"}
 
 
 def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
     """The loss's metric of one list: AP for ``"ap"`` and so on, ``1 - Δ`` for others; nan without both classes.
 
-    Ties: averaged over their orders where `rankhinge.metrics` defines that, else the worst order.
+    Averaged over the orders of equal scores; for losses of one's own, given by a step, of the worst order.
     """
     if relevant.all() or not relevant.any():
         return float("nan")
     if loss.family == "zero-one":
         return float(np.mean((scores >= 0) == relevant))
-    if type(loss) in _METRICS:
-        return float(_METRICS[type(loss)](relevant.astype(np.int64), scores))
+    if loss.family in _METRICS:
+        return float(getattr(metrics, _METRICS[loss.family])(relevant.astype(np.int64), scores))
+    if loss.family == "discount":
+        return float(_graded(loss, relevant.astype(np.float64), scores, np.zeros(scores.size, np.intp))[0])
     return 1.0 - ranking_loss(scores, relevant, loss)
 
 
@@ -87,16 +85,46 @@ def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: N
 
     Losses without a metric of their own, given by a step: over the lists that have both classes.
     """
-    if type(loss) in _METRICS:
-        options = {"gains": gains} if loss.family == "discount" else {}
-        return float(_METRICS[type(loss)](labels, scores, qid=qid, no_positives="skip", **options))
-    codes = np.zeros(scores.size, np.intp) if qid is None else encode_queries(qid, scores.size)[1]
+    return _mean(_by_list(loss, gains, labels, scores, qid))
+
+
+def _codes(qid: Any, n_samples: int) -> NDArray[np.intp]:
+    """The number of each sample's list; without queries there is one."""
+    return np.zeros(n_samples, np.intp) if qid is None else encode_queries(qid, n_samples)[1]
+
+
+def _by_list(
+    loss: RankingLoss, gains: Any, labels: NDArray[Any], scores: NDArray[np.float64], qid: Any
+) -> NDArray[np.float64]:
+    """The loss's metric of each list; nan for those without a relevant sample."""
+    if loss.family in _METRICS:
+        return _by_name(_METRICS[loss.family], labels, scores, qid)
+    codes = _codes(qid, scores.size)
     if loss.family == "discount":
-        return _mean(_graded(loss, gains_of(labels, gains), scores, codes))
+        return _graded(loss, gains_of(labels, gains), scores, codes)
+    return np.array([list_quality(loss, labels[rows] > 0, scores[rows]) for rows in _rows_of_lists(codes)])
+
+
+def _by_name(
+    name: str, labels: NDArray[Any], scores: NDArray[np.float64], qid: Any, **options: Any
+) -> NDArray[np.float64]:
+    """A metric of each list, by its name; nan for those without a relevant sample."""
+    return metrics.per_query(name, labels, scores, _codes(qid, scores.size), no_positives="nan", **options)[1]
+
+
+def _one_by_one(
+    metric: Callable[..., float], labels: NDArray[Any], scores: NDArray[np.float64], qid: Any
+) -> NDArray[np.float64]:
+    """A metric of each list, by a function that would return its mean."""
+    lists = _rows_of_lists(_codes(qid, scores.size))
+    return np.array([metric(labels[rows], scores[rows], qid=_safe_indexing(qid, rows)) for rows in lists])
+
+
+def _rows_of_lists(codes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Which samples are in each list."""
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 2))
-    lists = [order[start:stop] for start, stop in pairwise(bounds)]
-    return _mean([list_quality(loss, labels[rows] > 0, scores[rows]) for rows in lists])
+    return [order[start:stop] for start, stop in pairwise(bounds)]
 
 
 def _graded(
@@ -104,21 +132,29 @@ def _graded(
 ) -> NDArray[np.float64]:
     """DCG over the best possible one, with the discount of the loss, of each list; nan for those without a gain.
 
-    Among equal scores the smaller gains come first.
+    Averaged over the orders of equal scores: each of their ranks has the mean of their gains.
     """
     sizes = np.bincount(codes)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     ranks = np.arange(codes.size) - np.repeat(starts, sizes) + 1
     discount = loss.table(int(sizes.max(initial=0)) + 1)[ranks]
-    reached = np.add.reduceat(gains[np.lexsort((gains, -scores, codes))] * discount, starts)
+    order = np.lexsort((-scores, codes))
+    is_new = np.ones(order.size, np.bool_)
+    is_new[1:] = (np.diff(scores[order]) != 0) | (np.diff(codes[order]) != 0)
+    tied = np.flatnonzero(is_new)
+    n_tied = np.diff(np.append(tied, order.size))
+    means = np.add.reduceat(gains[order], tied) / n_tied
+    reached = np.add.reduceat(np.repeat(means, n_tied) * discount, starts)
     best = np.add.reduceat(gains[np.lexsort((-gains, codes))] * discount, starts)
     return np.divide(reached, best, out=np.full(sizes.size, np.nan), where=best > 0)
 
 
-def _mean(values: Any) -> float:
+def _mean(values: Any, weights: NDArray[np.float64] | None = None) -> float:
     """The mean of what is known; nan if nothing is."""
-    known = np.asarray(values)[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+    known = ~np.isnan(values) if weights is None else ~np.isnan(values) & (weights > 0)
+    if not known.any():
+        return float("nan")
+    return float(np.average(np.asarray(values)[known], weights=None if weights is None else weights[known]))
 
 
 def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -> Callable[..., float]:
@@ -137,16 +173,41 @@ def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -
     return judge
 
 
-def lists_metric(loss: RankingLoss, gains: Any, scoring: str | Callable[..., float] | None) -> Callable[..., float]:
-    """A function of labels, scores and, as a keyword, qid: the mean over the lists that have a relevant sample."""
+def lists_metric(
+    loss: RankingLoss,
+    gains: Any,
+    scoring: str | Callable[..., float] | None,
+    weights: NDArray[np.float64] | None = None,
+) -> Callable[..., float]:
+    """A function of labels, scores and, as a keyword, qid: the mean over the lists that have a relevant sample.
+
+    With weights (n,), those of each row's list, it is weighted by them.
+    """
     if scoring is None:
-        return lambda labels, scores, qid: lists_quality(loss, labels, gains, scores, qid)
-    if isinstance(scoring, QueryScorer):
-        return partial(_of_lists, scoring)
-    if callable(scoring):
-        return partial(_of_relevant_lists, _function(scoring, qid=None))
-    options = {"gains": gains} if scoring.startswith("ndcg") else {}
-    return partial(_named(scoring), no_positives="skip", **options)
+        by_list: Callable[..., NDArray[np.float64]] = partial(_by_list, loss, gains)
+    elif isinstance(scoring, str):
+        # What is wrong with the name is said at once.
+        _named(scoring)
+        by_list = partial(_by_name, scoring, **({"gains": gains} if scoring.startswith("ndcg") else {}))
+    else:
+        metric: Callable[..., float] = (
+            partial(_of_lists, scoring)
+            if isinstance(scoring, QueryScorer)
+            else partial(_of_relevant_lists, _function(scoring, qid=None))
+        )
+        if weights is None:
+            return metric
+        by_list = partial(_one_by_one, metric)
+
+    def judge(labels: NDArray[Any], scores: NDArray[np.float64], qid: Any) -> float:
+        values = by_list(labels, scores, qid)
+        own = None
+        if weights is not None:
+            own = np.empty(values.size)
+            own[_codes(qid, scores.size)] = weights
+        return _mean(values, own)
+
+    return judge
 
 
 def _of_relevant_lists(metric: Callable[..., float], labels: NDArray[Any], scores: NDArray[Any], *, qid: Any) -> float:

@@ -14,11 +14,11 @@ from sklearn.utils.validation import column_or_1d
 from rankhinge._validation import QueryIds, as_numbers, encode_queries
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import MOST_LEVELS, Lists, RankingObjective, graded_lists
+from rankhinge.objective import Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
-from rankhinge.svm.gains import check_relevance, gains_of
+from rankhinge.svm.gains import Grades, check_relevance, gains_of, grades_of
 from rankhinge.svm.quality import lists_quality
 
 __all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows"]
@@ -35,12 +35,12 @@ def ranking_lists(
     gains: str | ArrayLike,
     level_weights: str | ArrayLike | None,
     query_weight: NDArray[np.float64] | None,
-    levels: NDArray[np.float64] | None = None,
+    grades: Grades | None = None,
 ) -> Lists:
     """The lists of one learning-to-rank problem, from labels and query ids.
 
-    `query_weight` has one entry a row (`weights_of_rows`); `levels` are the gains that there are, from 0 up, if `y` is
-    a part of the data and may lack some.
+    `query_weight` has one entry a row (`weights_of_rows`); `grades` are those that there are if `y` is a part of the
+    data and may lack some.
     """
     labels = np.asarray(y, dtype=np.float64)
     check_relevance(labels)
@@ -53,18 +53,13 @@ def ranking_lists(
     wrong = np.flatnonzero(~np.isfinite(graded))
     if wrong.size:
         raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: its gain is not finite")
-    levels = np.unique(np.append(graded, 0.0)) if levels is None else levels
-    if levels.size > MOST_LEVELS:
-        raise ValueError(
-            f"y has {levels.size} different grades, each of which is a ranking problem of its own: round it to at most "
-            f"{MOST_LEVELS}"
-        )
+    grades = grades_of(labels, gains) if grades is None else grades
     lists = graded_lists(
-        np.searchsorted(levels, graded),
+        np.searchsorted(grades.gains, graded),
         codes.astype(np.int64),
         loss,
-        levels,
-        _weights_of_levels(loss, levels.size - 1, level_weights),
+        grades.gains,
+        _weights_of_levels(loss, grades.labels, level_weights),
         _weights_of_lists(query_weight, queries, codes),
     )
     if lists.n_lists == 0:
@@ -74,24 +69,39 @@ def ranking_lists(
 
 
 def _weights_of_levels(
-    loss: RankingLoss, n_levels: int, level_weights: str | ArrayLike | None
+    loss: RankingLoss, labels: NDArray[np.float64], level_weights: str | ArrayLike | None
 ) -> NDArray[np.float64] | None:
+    """The weight of each label but 0, of all labels that there are, ascending from 0."""
     if level_weights is None:
-        if n_levels > 1 and loss.family != "discount":
+        if labels.size > 2 and loss.family != "discount":
             raise ValueError(
-                f"y has {n_levels + 1} grades, but the loss {loss.name!r} knows relevant and not relevant only: "
+                f"y has {labels.size} grades, but the loss {loss.name!r} knows relevant and not relevant only: "
                 "binarise y, or choose level_weights='uniform' or an array"
             )
         return None
     if isinstance(level_weights, str):
         if level_weights != "uniform":
             raise ValueError(f"level_weights must be 'uniform' or an array, got {level_weights!r}")
-        return np.ones(n_levels)
+        return np.ones(labels.size - 1)
     weights = as_numbers(level_weights, "level_weights")
-    if weights.shape != (n_levels,) or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
-        raise ValueError(f"level_weights must be {n_levels} finite numbers ≥ 0, not all 0, got {level_weights!r}")
+    if weights.ndim != 1 or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
+        raise ValueError(f"level_weights must be finite numbers ≥ 0, not all 0, got {level_weights!r}")
     # In any scale; by the largest, since the sum of large ones may overflow.
-    return weights / weights.max()
+    weights = weights / weights.max()
+    if np.all(labels == np.floor(labels)) and weights.size >= labels[-1]:
+        # By label, 1, 2, …: thresholds at labels that are missing have the samples of the next one above them.
+        return np.diff(np.concatenate([[0.0], np.cumsum(weights)])[labels.astype(np.intp)])
+    if weights.size != labels.size - 1:
+        raise ValueError(
+            f"level_weights has {weights.size} entries, but y has the grades {_shown(labels[1:])}: give a weight for "
+            f"each of these {labels.size - 1}, or for labels that are integers one for each from 1 to {labels[-1]:g}"
+        )
+    return weights
+
+
+def _shown(labels: NDArray[np.float64]) -> str:
+    """Some labels, for a message."""
+    return ", ".join(f"{label:g}" for label in labels[:6]) + (", …" if labels.size > 6 else "")
 
 
 def weights_of_rows(query_weight: Any, qid: QueryIds | None, n_samples: int) -> NDArray[np.float64] | None:
@@ -101,7 +111,10 @@ def weights_of_rows(query_weight: Any, qid: QueryIds | None, n_samples: int) -> 
     if not isinstance(query_weight, Mapping):
         rows = as_numbers(query_weight, "query_weight")
         if rows.shape != (n_samples,):
-            raise ValueError(f"query_weight has shape {rows.shape}, but there are {n_samples} rows")
+            raise ValueError(
+                f"query_weight has shape {rows.shape}, but there are {n_samples} rows: give the weight of each row's "
+                "query, or a mapping from queries to weights (of a Series: to_dict())"
+            )
     else:
         if qid is None:
             raise ValueError("query_weight is a mapping by query, but there is no qid")
@@ -123,13 +136,15 @@ def _weight_of(query: Any, mapping: Mapping[Any, Any]) -> float | None:
     names = [query]
     if isinstance(query, np.datetime64):
         names += [query.item(), query.astype("datetime64[us]").item()]
-    for name in names:
-        if name in mapping:
-            try:
-                return float(mapping[name])
-            except (TypeError, ValueError):
-                raise ValueError(f"query_weight of query {name} is {mapping[name]!r}: it must be a number") from None
-    return None
+    known = [name for name in names if name in mapping]
+    if not known and not hasattr(type(mapping), "__missing__"):
+        return None
+    # What does not know a query may have an answer all the same, as a `defaultdict` has.
+    weight = mapping[known[0] if known else query]
+    try:
+        return float(weight)
+    except (TypeError, ValueError):
+        raise ValueError(f"query_weight of query {query} is {weight!r}: it must be a number") from None
 
 
 def _weights_of_lists(
@@ -168,7 +183,8 @@ class SVMRanker(LinearRankingMachine):
     gains : {"exponential", "linear"} or array, default "exponential"
         Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
     level_weights : {"uniform"} or array, optional
-        Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only. Given for a
+        Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only. An array has
+        an entry for each label 1, 2, …, or, shorter than that, for each different grade of y above 0. Given for a
         loss of that family, they take the place of those that make the decomposition exact: what is minimised then
         no longer bounds the graded metric, which `score` still is.
     bound : {"convex", "tight"}, default "convex"
@@ -333,7 +349,8 @@ class SVMRanker(LinearRankingMachine):
         -------
         float
             Queries without a relevant sample do not count. For losses outside the DCG family every label above 0 is
-            relevant, whatever `level_weights` is.
+            relevant, whatever `level_weights` is. Equal scores: the mean over their orders (the worst order for losses
+            of one's own that are given by a step).
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
