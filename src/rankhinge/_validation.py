@@ -173,9 +173,12 @@ def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
         return y
     labels = np.asarray(y)
     if mask is None:
-        if labels.ndim == 2 and labels.dtype.kind == "f":
-            for row, column in np.argwhere(np.isnan(labels))[:1]:
-                raise ValueError(f"y[{row}, {column}] is nan: mask= tells which entries are labelled (~np.isnan(y))")
+        if labels.ndim == 2 and labels.dtype.kind in "fO":
+            for row, column in np.argwhere(_missing(labels))[:1]:
+                raise ValueError(
+                    f"y[{row}, {column}] is {labels[row, column]}: mask= tells which entries are labelled "
+                    "(~np.isnan(y), of a frame y.notna())"
+                )
         return y
     if labels.ndim != 2 or labels.dtype.kind not in "biufO":
         return y
@@ -189,14 +192,18 @@ def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
 
 def refuse_missing(values: NDArray[Any], name: str) -> None:
     """Raise if an entry is nan, None or missing in one of the ways of pandas; among floats also if it is infinite."""
-    if values.dtype.kind in "fc":
-        missing = ~np.isfinite(values)
-    elif values.dtype == object:
-        missing = np.frompyfunc(lambda value: value is None or _is_missing(value), 1, 1)(values).astype(np.bool_)
-    else:
-        return
+    missing = ~np.isfinite(values) if values.dtype.kind in "fc" else _missing(values)
     for place in np.argwhere(missing)[:1]:
         raise ValueError(f"{name}[{', '.join(map(str, place))}] is {values[tuple(place)]}")
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries are nan, None or missing in one of the ways of pandas."""
+    if values.dtype.kind in "fc":
+        return np.isnan(values)
+    if values.dtype != object:
+        return np.zeros(values.shape, np.bool_)
+    return np.frompyfunc(lambda value: value is None or _is_missing(value), 1, 1)(values).astype(np.bool_)
 
 
 def _is_missing(query: Any) -> bool:

@@ -125,6 +125,8 @@ def test_constraints_that_bind_hold():
 
 
 def test_a_model_that_ranks_nothing_is_not_told_of_another_bound():
-    X, y = np.zeros((40, 3)), np.arange(40) % 4 == 0
+    X, y = binary()
     with pytest.warns(UserWarning, match="the coefficients are all 0, .* choose a larger C$"):
-        ApproximateRankSVC().fit(X, y)
+        ApproximateRankSVC(C=1e-300).fit(X, y)
+    with pytest.warns(UserWarning, match="the coefficients are all 0, .* nothing to rank them by$"):
+        ApproximateRankSVC().fit(np.zeros((40, 3)), np.arange(40) % 4 == 0)

@@ -140,6 +140,10 @@ def test_missing_labels_without_a_mask(fit):
     Y[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"y\[3, 1\] is nan: mask= tells which entries are labelled"):
         fit(X, Y)
+    frame = pd.DataFrame(Y).astype("Int64")
+    with pytest.raises(ValueError, match=r"y\[3, 1\] is <NA>: mask= tells which entries are labelled .* y\.notna\(\)"):
+        fit(X, frame)
+    assert RankSVC().fit(X, frame, mask=frame.notna()).coef_.any()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, metrics, structured_hinge
 from rankhinge.features import feature_map
+from rankhinge.losses import SoftNDCG
 from tests.svm.helpers import LOSSES, binary, graded, hinge_of_grades, multiclass, multilabel
 
 SOLVERS = ["bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"]
@@ -163,7 +164,7 @@ def test_not_converged_warns_with_the_gap(fit):
 def test_separable_features_and_no_features_that_matter():
     X, y = binary(noise=0.0)
     check_certificate(RankSVC(C=1e4).fit(X, y))
-    with pytest.warns(UserWarning, match="the coefficients are all 0"):
+    with pytest.warns(UserWarning, match="the coefficients are all 0, .* there is nothing to rank them by"):
         constant = RankSVC().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 0])
     np.testing.assert_array_equal(constant.coef_, 0.0)
     assert constant.objective_ == structured_hinge(np.zeros(6), np.array([0, 1, 0, 1, 0, 0]))
@@ -253,3 +254,13 @@ def test_the_bound_is_not_above_what_it_bounds(seed):
     assert model.dual_objective_ <= model.objective_
     assert np.all(model.history_["dual"] <= model.objective_)
     assert np.all(np.diff(model.history_["dual"]) >= 0)
+
+
+@pytest.mark.parametrize(("loss", "C"), [("rbp", 1e6), (SoftNDCG(10), 1.0), (SoftNDCG(10), 1e6)], ids=str)
+def test_a_bound_that_is_trivial_whatever_C_is(loss, C):
+    X, y = binary(n=800, noise=2.0)
+    with pytest.warns(UserWarning, match="minimum there whatever C is. Choose bound='tight'"):
+        model = RankSVC(loss, C=C).fit(X, y)
+    assert model.objective_ == pytest.approx(C)
+    tight = RankSVC(loss, bound="tight").fit(X, y)
+    assert tight.coef_.any()

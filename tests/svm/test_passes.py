@@ -9,7 +9,7 @@ from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.features import feature_map
 from rankhinge.solvers import Bundle, Descent
 from rankhinge.svm import tight
-from rankhinge.svm.variance import variance_within
+from rankhinge.svm.variance import variances_within
 
 from .helpers import binary, graded, multiclass, multilabel
 
@@ -21,7 +21,7 @@ def products(monkeypatch):
     for name in ("scores", "adjoint"):
         original = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda *a, original=original: made.append(1) or original(*a))
-    monkeypatch.setattr(tight, "variance_within", lambda *a: made.append(1) or variance_within(*a))
+    monkeypatch.setattr(tight, "variances_within", lambda *a: made.append(1) or variances_within(*a))
     return made
 
 

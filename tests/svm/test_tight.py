@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -110,6 +112,10 @@ def test_the_start_of_lists_is_regularised_by_the_variance_within_them():
     assert model.init_C_ == pytest.approx(3.0 / within, rel=1e-9)
 
 
+def _variance(features, lists):
+    return variance.variances_within(features, lists).sum()
+
+
 @pytest.mark.parametrize("block", [1, 3, 7, 10**6])
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
 def test_variance_within_lists(monkeypatch, block, make):
@@ -121,12 +127,12 @@ def test_variance_within_lists(monkeypatch, block, make):
     )
     lists = ranking_lists(y, qid, get_loss("ndcg"), "exponential", None, None)
     parts = [X[qid == q] for q in (0, 1, 3, 4)]
-    expected = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts) / 24
-    assert variance.variance_within(feature_map(make(X)), lists) == pytest.approx(expected)
+    expected = sum(((part - part.mean(axis=0)) ** 2).sum(axis=0) for part in parts) / 24
+    np.testing.assert_allclose(variance.variances_within(feature_map(make(X)), lists), expected)
     # 0.1 added up ten times is not 1: what is left of the difference is not a variance.
     for factor in (1.0, 0.1):
         constant = feature_map(make(np.ones_like(X) * factor * qid[:, None]))
-        assert variance.variance_within(constant, lists) == 0.0
+        assert _variance(constant, lists) == 0.0
 
 
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
@@ -137,10 +143,10 @@ def test_variance_within_lists_that_lie_far_apart(make):
     y = rng.integers(0, 2, size=400)
     y[::20], y[1::20] = 0, 1
     lists = ranking_lists(y, qid, get_loss("ap"), "exponential", None, None)
-    expected = variance.variance_within(feature_map(X), lists)
+    expected = _variance(feature_map(X), lists)
     for size in (1e3, 1e8):
         apart = np.column_stack([X, np.repeat(rng.uniform(size=20), 20) * size])
-        assert variance.variance_within(feature_map(make(apart)), lists) == pytest.approx(expected, rel=1e-6)
+        assert _variance(feature_map(make(apart)), lists) == pytest.approx(expected, rel=1e-6)
 
 
 def test_variance_of_some_rows_in_any_order_of_a_sparse_matrix():
@@ -153,7 +159,37 @@ def test_variance_of_some_rows_in_any_order_of_a_sparse_matrix():
     parts = [X.toarray()[qid == q].astype(np.float64) for q in (0, 1, 2)]
     expected = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts) / sum(map(len, parts))
     for made in (X, X.tocsc(), X.astype(np.float64), X.toarray()):
-        assert variance.variance_within(feature_map(made), lists) == pytest.approx(expected)
+        assert _variance(feature_map(made), lists) == pytest.approx(expected)
+
+
+def _units(factor):
+    X, y = overlapping()
+    X = np.column_stack([X, X[:, ::-1]])
+    X[:, 3] *= factor
+    return X, y
+
+
+@pytest.mark.parametrize("machine", [RankSVC(bound="tight"), RankSVCCV(bound="tight", cv=2, Cs=2, scales=1, init_Cs=2)])
+@pytest.mark.parametrize(
+    "make", [np.asarray, sparse.csr_array, lambda X: sparse.csr_array(np.pad(X, ((0, 0), (0, 50))))]
+)
+def test_features_that_drown_others(machine, make):
+    X, y = _units(1000.0)
+    with pytest.warns(UserWarning, match=r"1 of \d+ features \(the first is number 3\) hold 100 % of the variance"):
+        clone(machine).fit(make(X), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(machine).fit(make(_units(5.0)[0]), y)
+        # Who says how the start is to be regularised has thought of it.
+        RankSVC(bound="tight", init_C=1e-3, max_iter=3000).fit(make(X), y)
+
+
+def test_coordinates_in_the_space_of_the_rows_have_no_units():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2000)) + 30.0 * rng.normal(size=(60, 1)), np.arange(60) % 3 == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankSVC(bound="tight").fit(X, y)
 
 
 def test_given_coefficients_have_no_C_of_the_start():
@@ -441,3 +477,28 @@ def test_entries_that_are_stored_in_pieces_count_once(hold):
     assert pieces.nnz == 2 * X.nnz
     assert model.init_C_ == pytest.approx(judge.init_C_, rel=1e-12)
     assert model.objective_ == pytest.approx(judge.objective_, rel=1e-6)
+
+
+def test_who_waits_for_others_makes_no_iterations():
+    X, y = overlapping()
+    easy = X[:, 0] > np.quantile(X[:, 0], 0.7)
+    options = {"bound": "tight", "C": 1e3, "random_state": 0}
+    alone = np.array([RankSVC(**options).fit(X, column).n_iter_ for column in (easy, y)])
+    together = RankSVC(**options).fit(X, np.stack([easy, y], axis=1))
+    # Phases of one length would make as many iterations of both.
+    assert alone[1] < 0.7 * alone[0]
+    np.testing.assert_allclose(together.n_iter_, alone, rtol=0.15)
+    assert together.history_["primal"].shape[1] >= together.n_iter_.max()
+
+
+def test_constant_features_are_said_to_be_constant():
+    y = np.arange(30) % 3 == 0
+    with pytest.warns(UserWarning, match="the same score: .* nothing to rank them by"):
+        RankSVC(bound="tight").fit(np.ones((30, 2)), y)
+    with pytest.warns(UserWarning, match="the same score: .* Choose another init"):
+        RankSVC(bound="tight", init=np.zeros(5)).fit(overlapping(n=30)[0], y)
+
+
+def test_what_the_convex_bound_does_not_use_is_not_looked_at():
+    X, y = overlapping(n=40)
+    np.testing.assert_array_equal(RankSVC(init=np.zeros(7)).fit(X, y).coef_, RankSVC().fit(X, y).coef_)

@@ -107,11 +107,14 @@ class Tight(Solver):
         active = self.active
         if active.size == 0:
             return
+        # Who has ended this phase waits for the others, which is no iteration.
         if self._inner is not None:
+            taking_part = self._inner.active
             self._certify_further(self._inner)
         else:
+            taking_part = active if self._descent is None else self._descent.active
             self._descend(active)
-        self.n_iter[active] += 1
+        self.n_iter[taking_part] += 1
         late = np.array([k for k in self.active if self.n_iter[k] >= self.max_iter], dtype=np.int64)
         if late.size and self._inner is not None:
             # It has not ended, but may have led lower already.

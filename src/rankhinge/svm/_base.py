@@ -37,6 +37,7 @@ from rankhinge.svm.tight import (
     unit_of_C,
     unit_of_init_C,
 )
+from rankhinge.svm.variance import variances_within
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -50,6 +51,9 @@ __all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
 
 # What the progress line calls an iteration of the fit that finds the start.
 _START = "start: iteration"
+_CONSTANT = "The features are the same for all samples of a list: there is nothing to rank them by"
+# A gap that is rounding.
+_EXACTLY = 1e-9
 _COLUMNS = ("problems to come", "iteration", "primal", "dual", "gap")
 
 
@@ -147,6 +151,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             refuse_masked(array, name)
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
+    def _tuning(self) -> Tuning:
+        """What the user has chosen; of what the bound does not use nothing is asked."""
+        return Tuning(self.C) if self.bound == "convex" else Tuning(self.C, self.scale, self.init_C, self.init)
+
     def _reduced(self, X: Any, n_problems: int) -> Any:
         """What stands for X in so many problems: in fewer coordinates, unless a start is given that may lie beside."""
         given = self.bound == "tight" and not isinstance(self.init, str)
@@ -240,7 +248,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
         init_C, n_passes = tuning.init_C, 0.0
         if isinstance(init_C, str):
-            init_C, n_passes = unit_of_init_C(tuning.init, objective)
+            init_C, n_passes = unit_of_init_C(tuning.init, objective, self._coordinates)
         try:
             with Progress(beginning.verbose, (_START,)) as progress:
                 steps = count(1)
@@ -260,9 +268,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         centre = rescaled(objective, found.coef, scale)
         n_flat = int(np.count_nonzero(~centre.any(axis=0)))
         if n_flat and beginning.interrupted is None:
+            constant = _are_constant(objective, int(np.argmin(centre.any(axis=0))))
             warn_user(
                 f"the start{of_problems(n_flat, objective.n_problems)} gives all samples of a list the same score: the "
-                "fit begins at 0 instead. Choose another init, or a larger init_C"
+                f"fit begins at 0 instead. {_CONSTANT if constant else 'Choose another init, or a larger init_C'}"
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
         chosen = {"C_": C, "scale_": scale, "init_coef_": self._coordinates.everywhere(centre.T.copy())}
@@ -344,21 +353,37 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         fitted["history_"] = {key: spread(values) for key, values in result.history.items()}
         return fitted
 
-    def _warn_of_flaws(self, result: SolverResult) -> None:
+    def _warn_of_flaws(self, result: SolverResult, objective: RankingObjective) -> None:
         """Warn if the model ranks nothing, or if it may be far from the optimum."""
-        flat = ~result.coef.any(axis=0) & (result.gap <= self.tol)
-        if self.bound == "convex":
-            tight = ", or bound='tight'" if "bound" in self.get_params() else ""
-            warn_of_zeros(int(flat.sum()), flat.size, f"Scale the features, choose a larger C{tight}")
+        flat = np.flatnonzero(~result.coef.any(axis=0) & (result.gap <= self.tol))
+        if flat.size and self.bound == "convex":
+            warn_of_zeros(flat.size, result.gap.size, self._ways_out(result, objective, int(flat[0])))
         worst = float(np.max(result.gap))
         if worst > self.tol:
             meaning = "the objective may be that much above its minimum"
             if self.bound == "tight":
                 meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
-            # More iterations do not help where rounding is what forbids a smaller gap.
-            limit = "" if np.all(result.status[result.gap > self.tol] == "stalled") else "max_iter or "
+            states = set(result.status[result.gap > self.tol].tolist())
+            # More iterations do not help where rounding is what forbids a smaller gap, nor advice who wanted to stop.
+            limit = "" if states == {"stalled"} else "max_iter or "
+            advice = "" if states == {"stopped"} else f". Increase {limit}tol, or scale the features"
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "
-                f"{worst:.3g} > tol = {self.tol:g}: {meaning}. Increase {limit}tol, or scale the features",
+                f"{worst:.3g} > tol = {self.tol:g}: {meaning}{advice}",
                 ConvergenceWarning,
             )
+
+    def _ways_out(self, result: SolverResult, objective: RankingObjective, k: int) -> str:
+        """What there is to be done about coefficients of problem k that are all 0, by the convex bound."""
+        tight = "bound='tight'" if "bound" in self.get_params() else ""
+        if _are_constant(objective, k):
+            return _CONSTANT
+        # Where 0 is the minimum, the slope of C J can be 0 there, and that of J is whatever C is.
+        if result.gap[k] <= _EXACTLY and self._chosen["C_"][k] > np.sqrt(np.finfo(np.float64).tiny):
+            return f"The bound of this loss has its minimum there whatever C is. Choose {tight or 'another loss'}"
+        return f"Scale the features, choose a larger C{tight and ', or ' + tight}"
+
+
+def _are_constant(objective: RankingObjective, k: int) -> bool:
+    """Whether the features of problem k are equal for all samples of each list."""
+    return not variances_within(objective.features, objective.problems[k]).any()

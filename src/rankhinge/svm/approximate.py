@@ -134,7 +134,7 @@ class ApproximateRankSVC(RankSVC):
         self.verbose = verbose
 
     # Of the solvers only this one takes constraints, and they are convex: there is nothing to choose.
-    solver, bound, scale, init, init_C = "bundle", "convex", "auto", "logistic", "auto"
+    solver, bound = "bundle", "convex"
 
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
         features, C = feature_map(X), tuning.C
@@ -151,7 +151,7 @@ class ApproximateRankSVC(RankSVC):
         constraints = EasySamples(features, signs)
         result = self._solve(objective, tuning, n_passes + 1, start=binary, constraints=constraints)
         self._store(result)
-        self._warn_of_flaws(result)
+        self._warn_of_flaws(result, objective)
 
     def _describe(
         self,

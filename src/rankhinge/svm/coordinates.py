@@ -44,6 +44,8 @@ class Coordinates(Protocol):
     # Passes over X that it takes to find them, and to go back to the features.
     there: int
     back: int
+    # Whether each belongs to one feature.
+    of_features: bool
 
     def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of coefficients (..., d) those of the fit, (..., r)."""
@@ -55,7 +57,7 @@ class Coordinates(Protocol):
 class AsGiven:
     """The features themselves."""
 
-    there = back = 0
+    there, back, of_features = 0, 0, True
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
@@ -70,7 +72,7 @@ class AsGiven:
 class _Columns:
     """Some of the columns; the others have the weight 0."""
 
-    there = back = 0
+    there, back, of_features = 0, 0, True
 
     def __init__(self, n_features: int, used: NDArray[np.int64]) -> None:
         self.n_features, self.used = n_features, used
@@ -87,7 +89,7 @@ class _Columns:
 class _RowSpace:
     """The basis ``Xᵀ A`` of the space of the rows."""
 
-    there, back = 3, 1
+    there, back, of_features = 3, 1, False
 
     def __init__(self, X: NDArray[Any], A: NDArray[np.float64]) -> None:
         self._features, self._A = feature_map(X), A

@@ -76,7 +76,7 @@ class RankSVCCV(Search, RankSVC):
     scoring : str, callable or None, default None
         What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
         function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
-        metric.
+        metric. Scores are ``Xw``, without a threshold: judge rankings by them, not predictions.
     solver, tol, max_iter, threshold, verbose
         As for `RankSVC`; the paths use the bundle solver.
     random_state : int, RandomState or None, default None

@@ -127,7 +127,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         convex bound, or coefficients.
     init_C : float, array of shape (K,) or "auto", default "auto"
         C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
-        features' variances, with which it is regularised alike whatever the number and the unit of the features.
+        features' variances, with which it is regularised alike whatever their number and common unit: scale them.
     solver : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
         For the convex bound; all minimise the same objective, and the guide to training compares them.
     tol : float, default 1e-3
@@ -262,7 +262,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         X, y = self._validated_targets(X, y, mask)
         targets = encode_targets(y, mask)
         X = self._reduced(X, len(targets.relevant))
-        return self._fit_targets(X, targets, Tuning(self.C, self.scale, self.init_C, self.init))
+        return self._fit_targets(X, targets, self._tuning())
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
@@ -288,7 +288,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         earlier = self._earlier_coef(usable.size)
         result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)
         self._store(result)
-        self._warn_of_flaws(result)
+        self._warn_of_flaws(result, objective)
 
     def _fitted(self, result: SolverResult) -> dict[str, Any]:
         """Coefficients, thresholds and certificates, also after an interrupt."""

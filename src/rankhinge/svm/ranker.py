@@ -290,7 +290,7 @@ class SVMRanker(LinearRankingMachine):
         X, y = self._validated_relevance(X, y, qid)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
-        return self._fit_lists(self._reduced(X, 1), lists, Tuning(self.C, self.scale, self.init_C, self.init))
+        return self._fit_lists(self._reduced(X, 1), lists, self._tuning())
 
     def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
         """X, and y as numbers."""
@@ -303,13 +303,14 @@ class SVMRanker(LinearRankingMachine):
     def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
         self._finish_with, features = lists, feature_map(X)
         earlier = self._earlier_coef()
+        objective = RankingObjective(features, [lists], get_loss(self.loss))
         result = self._solve(
-            RankingObjective(features, [lists], get_loss(self.loss)),
+            objective,
             tuning.of(np.ones(1, np.bool_), features.n_features),
             start=None if earlier is None else earlier[:, None],
         )
         self._store(result)
-        self._warn_of_flaws(result)
+        self._warn_of_flaws(result, objective)
         return self
 
     def _fitted(self, result: SolverResult) -> dict[str, Any]:

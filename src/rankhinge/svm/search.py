@@ -139,7 +139,7 @@ class Search(LinearRankingMachine):
         for init in self._inits(K, features.n_features):
             units = np.ones(K)
             if self.init_Cs is None or isinstance(self.init_Cs, Integral):
-                units[asked], _ = unit_of_init_C(init, whole)
+                units[asked], _ = unit_of_init_C(init, whole, self._coordinates)
             grids.append(tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives, units))
         unfinished = Unfinished()
         watched = partial(watch, len(groups) * n_points(grids))

@@ -28,8 +28,9 @@ from rankhinge._validation import as_numbers
 from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
+from rankhinge.svm.coordinates import Coordinates
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
-from rankhinge.svm.variance import variance_within
+from rankhinge.svm.variance import drowning, variances_within
 
 __all__ = [
     "AUTO_PULL",
@@ -150,26 +151,43 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
     return np.where(unit > 0, unit, 1.0)
 
 
-def unit_of_init_C(init: Any, objective: RankingObjective) -> tuple[NDArray[np.float64], int]:
+def unit_of_init_C(init: Any, objective: RankingObjective, coordinates: Coordinates) -> tuple[NDArray[np.float64], int]:
     """C of the starts of some kind, where nothing else is asked for, (K,), and the passes over X that it took.
 
     ``3 / v`` for the logistic regression, with the variance v of the features within the lists; for others it does not
-    depend on the features. One pass, or one for each problem that has samples of its own.
+    depend on the features. One pass, or one for each problem that has samples of its own. A warning says if some
+    features drown the others, unless `coordinates` hide them.
     """
     K = objective.n_problems
     if not isinstance(init, str) or init != "logistic":
         return np.full(K, _CONVEX_INIT_C), 0
-    variances: dict[tuple[int, ...], float] = {}
+    known: dict[tuple[int, ...], float] = {}
     variance = np.empty(K)
     for k, lists in enumerate(objective.problems):
         # Classes that are told apart on the same samples share what is known of these.
         key = () if lists.index is None and lists.n_lists == 1 else (k,)
-        if key not in variances:
-            variances[key] = variance_within(objective.features, lists)
-        variance[k] = variances[key]
+        if key not in known:
+            variances = variances_within(objective.features, lists)
+            with np.errstate(over="ignore"):
+                known[key] = float(variances.sum())
+            if coordinates.of_features:
+                _warn_of_units(coordinates.everywhere(variances))
+        variance[k] = known[key]
     # Features that are constant within the lists rank nothing, whatever C is; those that overflow are refused later.
     varies = (variance > _LOGISTIC_INIT_C / LARGEST) & np.isfinite(variance)
-    return np.divide(_LOGISTIC_INIT_C, variance, out=np.ones(K), where=varies), len(variances)
+    return np.divide(_LOGISTIC_INIT_C, variance, out=np.ones(K), where=varies), len(known)
+
+
+def _warn_of_units(variances: NDArray[np.float64]) -> None:
+    """Warn if a few features vary so much more than the others that these can hardly count."""
+    large = drowning(variances)
+    if large.size:
+        share = 100 * variances[large].sum() / variances.sum()
+        warn_user(
+            f"{large.size} of {variances.size} features (the first is number {large[0]}) hold {share:.4g} % of the "
+            "variance: beside them the others can hardly count, in the start and in the pull towards it. Scale the "
+            "features, for instance by StandardScaler"
+        )
 
 
 def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:

@@ -11,16 +11,19 @@ from rankhinge._jit import kernel
 from rankhinge.features import FeatureMap
 from rankhinge.objective import Lists
 
-__all__ = ["variance_within"]
+__all__ = ["drowning", "variances_within"]
 
 # Rows are looked at in blocks of about so many entries.
 _BLOCK_ENTRIES = 1 << 18
 # Squares of distances to a mean that are less than this part of the squares themselves are rounding.
 _ROUNDING_SQUARED = 1e-26
+# Features drown the others if, with none above so many times the median, the variances would add up to so much less.
+# Those of words in texts, of pixels or of categories shrink by factors of 1 to 3.
+_LARGE, _LESS = 10.0, 30.0
 
 
-def variance_within(features: FeatureMap, lists: Lists) -> float:
-    """``Σ_i ‖x_i - mean of its list‖² / n``: the variances of all features within the lists, added up. One pass over X.
+def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
+    """``Σ_i (x_ij - mean of its list)² / n``: how much each feature varies within the lists, (d,). One pass over X.
 
     Parameters
     ----------
@@ -29,21 +32,33 @@ def variance_within(features: FeatureMap, lists: Lists) -> float:
 
     Returns
     -------
-    float
-        0 if features are constant within each list; inf or nan if their squares overflow.
+    ndarray of shape (d,)
+        0 for features that are constant within each list; inf or nan if their squares overflow.
     """
     # Maps of other rooms need not have one: rows will do for all.
     matrix = getattr(features, "sparse_matrix", None)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = _of_rows(features, lists) if matrix is None else _of_entries(matrix, lists)
-        return total / int(lists.offsets[-1])
+        totals = _of_rows(features, lists) if matrix is None else _of_entries(matrix, lists)
+        return totals / int(lists.offsets[-1])
 
 
-def _of_rows(features: FeatureMap, lists: Lists) -> float:
-    """The sum over all samples, from the rows of X."""
+def drowning(variances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Which features vary so much that the others count for nothing in a sum of the variances; mostly none."""
+    varying = variances[variances > 0]
+    total = varying.sum()
+    if varying.size == 0 or not np.isfinite(total):
+        return np.zeros(0, np.int64)
+    large = _LARGE * np.median(varying)
+    if total <= _LESS * np.minimum(varying, large).sum():
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(variances > large)
+
+
+def _of_rows(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
+    """The sums over all samples, from the rows of X."""
     offsets, sizes, n = lists.offsets, np.diff(lists.offsets), int(lists.offsets[-1])
     step = max(1, _BLOCK_ENTRIES // max(1, features.n_features))
-    squares, between, unfinished = 0.0, 0.0, np.zeros(features.n_features)
+    squares, between, unfinished = np.zeros((3, features.n_features))
     for start in range(0, n, step):
         stop = min(start + step, n)
         # The lists that this block has a part of; the first may have begun in an earlier one.
@@ -53,14 +68,13 @@ def _of_rows(features: FeatureMap, lists: Lists) -> float:
         origins = features.rows(_samples(lists, offsets[first - 1 : last]))
         rows = features.rows(_samples(lists, np.arange(start, stop)))
         rows -= np.repeat(origins, np.diff(begins, append=stop), axis=0)
-        squares += float(np.einsum("ij,ij->", rows, rows))
+        squares += np.einsum("ij,ij->j", rows, rows)
         sums = np.add.reduceat(rows, begins - start, axis=0)
         sums[0] += unfinished
         ends = offsets[first : last + 1]
-        parts = np.einsum("ij,ij->i", sums, sums) / sizes[first - 1 : last]
-        between += float(parts[ends <= stop].sum())
+        between += (ends <= stop) / sizes[first - 1 : last] @ sums**2
         unfinished = sums[-1] if ends[-1] > stop else np.zeros_like(unfinished)
-    return max(squares - between, 0.0)
+    return np.maximum(squares - between, 0.0)
 
 
 def _samples(lists: Lists, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -68,7 +82,7 @@ def _samples(lists: Lists, places: NDArray[np.int64]) -> NDArray[np.int64]:
     return places if lists.index is None else lists.index[places]
 
 
-def _of_entries(matrix: Any, lists: Lists) -> float:
+def _of_entries(matrix: Any, lists: Lists) -> NDArray[np.float64]:
     """The same, from the entries of a sparse X alone."""
     if not matrix.has_canonical_format:
         # Products add up entries that are stored twice; squares have to know the sum.
@@ -77,18 +91,18 @@ def _of_entries(matrix: Any, lists: Lists) -> float:
     sizes, samples = np.diff(lists.offsets), _samples(lists, np.arange(lists.offsets[-1]))
     entries = matrix.indptr, matrix.indices, matrix.data
     if matrix.format == "csr":
-        total, squares = _by_lists(*entries, samples, lists.offsets, matrix.shape[1])
+        totals, squares = _by_lists(*entries, samples, lists.offsets, matrix.shape[1])
     else:
         list_of = np.full(matrix.shape[0], -1)
         list_of[samples] = np.repeat(np.arange(sizes.size), sizes)
-        total, squares = _by_columns(*entries, list_of, sizes)
-    return 0.0 if total <= _ROUNDING_SQUARED * squares else float(total)
+        totals, squares = _by_columns(*entries, list_of, sizes)
+    return np.where(totals <= _ROUNDING_SQUARED * squares, 0.0, totals)
 
 
 @kernel
 def _by_lists(indptr, indices, data, samples, offsets, n_features):
     """CSR, list by list: squares of the entries' distances to the means of their features, then of those not stored."""
-    total, squares = 0.0, 0.0
+    totals, squares = np.zeros(n_features), np.zeros(n_features)
     sums, counts = np.zeros(n_features), np.zeros(n_features, np.int64)
     for q in range(offsets.size - 1):
         mine = samples[offsets[q] : offsets[q + 1]]
@@ -100,22 +114,22 @@ def _by_lists(indptr, indices, data, samples, offsets, n_features):
             for k in range(indptr[i], indptr[i + 1]):
                 value = np.float64(data[k])
                 away = value - sums[indices[k]] / mine.size
-                total += away * away
-                squares += value * value
+                totals[indices[k]] += away * away
+                squares[indices[k]] += value * value
         for i in mine:
             for k in range(indptr[i], indptr[i + 1]):
                 mean = sums[indices[k]] / mine.size
                 # Of each feature once; what the next list finds is 0 again.
                 if counts[indices[k]] > 0:
-                    total += (mine.size - counts[indices[k]]) * mean * mean
+                    totals[indices[k]] += (mine.size - counts[indices[k]]) * mean * mean
                 sums[indices[k]], counts[indices[k]] = 0.0, 0
-    return total, squares
+    return totals, squares
 
 
 @kernel
 def _by_columns(indptr, indices, data, list_of, sizes):
     """CSC, feature by feature: the same. Samples outside all lists have the list -1."""
-    total, squares = 0.0, 0.0
+    totals, squares = np.zeros(indptr.size - 1), np.zeros(indptr.size - 1)
     sums, counts = np.zeros(sizes.size), np.zeros(sizes.size, np.int64)
     for column in range(indptr.size - 1):
         mine = range(indptr[column], indptr[column + 1])
@@ -129,13 +143,13 @@ def _by_columns(indptr, indices, data, list_of, sizes):
             if q >= 0:
                 value = np.float64(data[k])
                 away = value - sums[q] / sizes[q]
-                total += away * away
-                squares += value * value
+                totals[column] += away * away
+                squares[column] += value * value
         for k in mine:
             q = list_of[indices[k]]
             if q >= 0:
                 mean = sums[q] / sizes[q]
                 if counts[q] > 0:
-                    total += (sizes[q] - counts[q]) * mean * mean
+                    totals[column] += (sizes[q] - counts[q]) * mean * mean
                 sums[q], counts[q] = 0.0, 0
-    return total, squares
+    return totals, squares
