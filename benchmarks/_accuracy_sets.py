@@ -2,7 +2,7 @@
 
 A `Task` is one outer fold of one set. VOC action has a split of its own, MQ2008 its five folds; the others are cut
 into five folds, stratified or by query, three times over where they are small. The split of lightgbm_rank's own files
-is kept beside them.
+is kept beside them. Sets that had no part in any design are in `_accuracy_outside`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from _accuracy_outside import SOURCES, load_outside
 from _datasets import MQ2008_FEATURES, VOC_UNIT, data_file, standardised
 from numpy.typing import NDArray
 from scipy import sparse
@@ -91,7 +92,8 @@ BINARY: dict[str, Callable[[], Raw]] = {
 }
 OWN_SPLIT = "lightgbm_rank, its own split"
 LISTS = ("mq2008", "lightgbm_rank", OWN_SPLIT)
-SETS = ("VOC action", *BINARY, *LISTS)
+OUTSIDE = tuple(SOURCES)
+SETS = ("VOC action", *BINARY, *LISTS, *OUTSIDE)
 SMALL = ("mammography", "CIFAR10_0", "digits", "breast cancer", "lightgbm_rank")
 
 
@@ -113,7 +115,7 @@ def load(name: str, repeat: int, fold: int) -> Task:
         return Task(name, repeat, fold, *_lightgbm_rank(repeat, fold))
     if name == OWN_SPLIT:
         return Task(name, repeat, fold, *_standardised_lists(*_lightgbm_files()))
-    raw = BINARY[name]()
+    raw = Raw(*load_outside(name)) if name in OUTSIDE else BINARY[name]()
     cuts = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=repeat).split(raw.y, raw.y))
     inside, outside = cuts[fold]
     X, X_test = standardised(raw.X[inside], raw.X[outside])
