@@ -694,6 +694,11 @@ def test_a_scorer_leaves_out_queries_without_a_relevant_row():
     assert make_query_scorer(lambda relevance, scores, *, qid: 0.5)(model, X, y, qid=qid) == 0.5
 
 
+def test_words_are_named():
+    with pytest.raises(ValueError, match=r"relevance\[1\] is 'good': it must be a number"):
+        average_precision([1, "good"], [0.1, 0.2])
+
+
 @pytest.mark.parametrize("which", ["relevance", "scores", "qid"])
 def test_masked_entries(which):
     arguments = {"relevance": np.array([1, 0, 1]), "scores": np.array([1.0, 2.0, 3.0]), "qid": np.zeros(3, int)}

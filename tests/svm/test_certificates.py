@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, metrics, structured_hinge
+from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, metrics, rank_svm_path, structured_hinge
 from rankhinge.features import feature_map
 from rankhinge.losses import SoftNDCG
 from tests.svm.helpers import LOSSES, binary, graded, hinge_of_grades, multiclass, multilabel
@@ -254,6 +254,24 @@ def test_the_bound_is_not_above_what_it_bounds(seed):
     assert model.dual_objective_ <= model.objective_
     assert np.all(model.history_["dual"] <= model.objective_)
     assert np.all(np.diff(model.history_["dual"]) >= 0)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-150])
+def test_features_that_are_too_small_for_C_are_not_called_hopeless(size):
+    X, y = binary(n=100)
+    with pytest.warns(UserWarning, match="all 0, .* Scale the features, choose bound='tight', or choose a larger C$"):
+        RankSVC().fit(size * X, y)
+    with pytest.warns(UserWarning, match="all 0, .* Scale the features, or choose a larger C$"):
+        path = rank_svm_path(size * X, y, [0.1, 1.0])
+    assert not path.coefs.any()
+    if size == 1e-9:
+        larger = RankSVC(C=1e20).fit(size * X, y)
+        assert larger.objective_ < 0.9 * 1e20
+
+
+def test_a_path_over_constant_features_says_so():
+    with pytest.warns(UserWarning, match="there is nothing to rank them by"):
+        rank_svm_path(np.ones((20, 2)), np.arange(20) % 2, [1.0, 10.0])
 
 
 @pytest.mark.parametrize(("loss", "C"), [("rbp", 1e6), (SoftNDCG(10), 1.0), (SoftNDCG(10), 1e6)], ids=str)

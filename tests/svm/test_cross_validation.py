@@ -287,6 +287,28 @@ def test_labels_that_no_fold_can_judge_have_the_median_C_of_the_others():
     assert len(best) > 1
 
 
+@pytest.mark.parametrize("bound", ["convex", "tight"])
+def test_labels_that_no_fold_can_judge_are_named(bound):
+    X, y = binary()
+    for labels in (np.array([10, 20, 3]), np.array(["ham", "spam", "a pity"])):
+        y[5] = 2
+        with (
+            pytest.warns(UserWarning, match="least populated class"),
+            pytest.warns(UserWarning, match=rf"labels \[{labels.tolist()[2]!r}\] have no fold"),
+        ):
+            RankSVCCV(Cs=2, cv=3, bound=bound, random_state=0).fit(X, labels[y])
+
+
+def test_a_single_positive_cannot_be_in_both_parts():
+    X, _ = binary(n=40)
+    for y in (np.arange(40) == 3, np.arange(40) != 3):
+        with (
+            pytest.warns(UserWarning, match="least populated class"),
+            pytest.raises(ValueError, match=r"in its training part and in its test part, .* with a single positive"),
+        ):
+            RankSVCCV(Cs=2, cv=2, random_state=0).fit(X, y)
+
+
 def test_the_folds_of_a_label_are_given_up_together():
     """One fold falls, but their mean does not: both go on, with other models."""
     X, y = binary(noise=2.0)

@@ -26,6 +26,25 @@ def test_missing_labels_are_not_scored_as_negatives(missing):
         model.score(X, names)
 
 
+@pytest.mark.parametrize("fit", [lambda X, y: RankSVC().fit(X, y), lambda X, y: rank_svm_path(X, y, [1.0])])
+def test_missing_labels_are_named_by_fit_too(fit):
+    X, y = binary()
+    words = np.where(y, "a", "b").astype(object)
+    words[3] = None
+    for labels, named in ((words, "None"), (pd.Series(words, dtype="string"), "<NA>")):
+        with pytest.raises(ValueError, match=rf"y\[3\] is {named}"):
+            fit(X, labels)
+
+
+def test_numbers_as_objects_are_numbers():
+    X, y = binary()
+    expected = RankSVC().fit(X, y)
+    for labels in (y.astype(object), y.astype(bool).astype(object), list(y), y.astype(float).astype(object)):
+        model = RankSVC().fit(X, labels)
+        assert model.classes_.dtype != object
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
 def test_labels_that_training_has_not_seen_are_relevant_to_no_class():
     X, y = multiclass()
     model = RankSVC().fit(X, y)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge._validation import QueryIds, encode_queries, refuse_masked
+from rankhinge._validation import QueryIds, as_numbers, encode_queries
 from rankhinge.metrics._policies import Floats, check_choice
 
 
@@ -43,10 +43,9 @@ def validated(relevance: ArrayLike, scores: ArrayLike, qid: QueryIds | None, gai
 
 
 def finite(name: str, values: ArrayLike) -> Floats:
-    refuse_masked(values, name)
     if np.iscomplexobj(values):
         raise ValueError(f"{name} must be real")
-    array = np.asarray(values, dtype=np.float64)
+    array = as_numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, its shape is {array.shape}")
     for row in np.flatnonzero(~np.isfinite(array))[:1]:

@@ -24,6 +24,7 @@ from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SOLVERS, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import AsGiven, Coordinates, fewer
+from rankhinge.svm.flat import CONSTANT, are_constant, ways_out
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
@@ -37,7 +38,6 @@ from rankhinge.svm.tight import (
     unit_of_C,
     unit_of_init_C,
 )
-from rankhinge.svm.variance import variances_within
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -51,9 +51,6 @@ __all__ = ["LinearRankingMachine", "Tuning", "per_problem", "positive"]
 
 # What the progress line calls an iteration of the fit that finds the start.
 _START = "start: iteration"
-_CONSTANT = "The features are the same for all samples of a list: there is nothing to rank them by"
-# A gap that is rounding.
-_EXACTLY = 1e-9
 _COLUMNS = ("problems to come", "iteration", "primal", "dual", "gap")
 
 
@@ -268,10 +265,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         centre = rescaled(objective, found.coef, scale)
         n_flat = int(np.count_nonzero(~centre.any(axis=0)))
         if n_flat and beginning.interrupted is None:
-            constant = _are_constant(objective, int(np.argmin(centre.any(axis=0))))
+            constant = are_constant(objective, int(np.argmin(centre.any(axis=0))))
             warn_user(
                 f"the start{of_problems(n_flat, objective.n_problems)} gives all samples of a list the same score: the "
-                f"fit begins at 0 instead. {_CONSTANT if constant else 'Choose another init, or a larger init_C'}"
+                f"fit begins at 0 instead. {CONSTANT if constant else 'Choose another init, or a larger init_C'}"
             )
         C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
         chosen = {"C_": C, "scale_": scale, "init_coef_": self._coordinates.everywhere(centre.T.copy())}
@@ -357,7 +354,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         """Warn if the model ranks nothing, or if it may be far from the optimum."""
         flat = np.flatnonzero(~result.coef.any(axis=0) & (result.gap <= self.tol))
         if flat.size and self.bound == "convex":
-            warn_of_zeros(flat.size, result.gap.size, self._ways_out(result, objective, int(flat[0])))
+            tight = "bound='tight'" if "bound" in self.get_params() else ""
+            warn_of_zeros(flat.size, result.gap.size, ways_out(objective, int(flat[0]), tight))
         worst = float(np.max(result.gap))
         if worst > self.tol:
             meaning = "the objective may be that much above its minimum"
@@ -372,18 +370,3 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 f"{worst:.3g} > tol = {self.tol:g}: {meaning}{advice}",
                 ConvergenceWarning,
             )
-
-    def _ways_out(self, result: SolverResult, objective: RankingObjective, k: int) -> str:
-        """What there is to be done about coefficients of problem k that are all 0, by the convex bound."""
-        tight = "bound='tight'" if "bound" in self.get_params() else ""
-        if _are_constant(objective, k):
-            return _CONSTANT
-        # Where 0 is the minimum, the slope of C J can be 0 there, and that of J is whatever C is.
-        if result.gap[k] <= _EXACTLY and self._chosen["C_"][k] > np.sqrt(np.finfo(np.float64).tiny):
-            return f"The bound of this loss has its minimum there whatever C is. Choose {tight or 'another loss'}"
-        return f"Scale the features, choose a larger C{tight and ', or ' + tight}"
-
-
-def _are_constant(objective: RankingObjective, k: int) -> bool:
-    """Whether the features of problem k are equal for all samples of each list."""
-    return not variances_within(objective.features, objective.problems[k]).any()

@@ -174,7 +174,11 @@ class RankSVCCV(Search, RankSVC):
         folds = list(self._folds(X, y, targets.kind, groups))
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
-        problems = [lists if use else None for lists, use in zip(targets.lists(), usable, strict=True)]
+        # Of two classes it is the second that is ranked first.
+        names = targets.classes.tolist()[-len(usable) :]
+        problems = {
+            name: lists if use else None for name, lists, use in zip(names, targets.lists(), usable, strict=True)
+        }
         X = self._reduced(X, PATHS * len(parts))
         return self._fit_targets(X, targets, self._search(X, parts, len(folds), problems))
 
@@ -225,8 +229,10 @@ class SVMRankerCV(Search, SVMRanker):
     scoring : str, callable or None, default None
         As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
         the keyword `qid`, like those of `rankhinge.metrics`.
-    gains, level_weights, solver, tol, max_iter, random_state, verbose
+    gains, level_weights, solver, tol, max_iter, verbose
         As for `SVMRanker`; the paths use the bundle solver.
+    random_state : int, RandomState or None, default None
+        As for `SVMRanker`, and for the folds: with None they are drawn anew at each fit.
 
     Attributes
     ----------
@@ -321,7 +327,7 @@ class SVMRankerCV(Search, SVMRanker):
         part_of = self._unit_folds(units, n_folds)[units]
         grades = grades_of(y.astype(np.float64), self.gains)
         parts = [self._part(y, queries, units, weights, grades, place, part_of == place) for place in range(n_folds)]
-        tuning = self._search(X, [part for part in parts if part is not None], n_folds, [lists])
+        tuning = self._search(X, [part for part in parts if part is not None], n_folds, {"": lists})
         return self._fit_lists(X, lists, tuning)
 
     def _unit_folds(self, units: NDArray[Any], n_folds: int) -> NDArray[np.int64]:

@@ -11,17 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import validate_params
 
-from rankhinge._validation import QueryIds, refuse_masked, without_unlabelled
+from rankhinge._validation import QueryIds, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._base import positive
-from rankhinge.svm._fitting import Unfinished, warn_user
+from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
+from rankhinge.svm.flat import ways_out
 from rankhinge.svm.following import Path
-from rankhinge.svm.rank_svc import as_targets, encode_targets
-from rankhinge.svm.ranker import SVMRanker, ranking_lists
+from rankhinge.svm.rank_svc import as_targets, encode_targets, plain_targets
+from rankhinge.svm.ranker import SVMRanker, ranking_lists, without_words
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
 
@@ -140,7 +141,7 @@ def rank_svm_path(
     refuse_masked(X, "X")
     X, y = check_X_y(
         X,
-        without_unlabelled(y, mask),
+        plain_targets(y, mask) if qid is None else without_words(y),
         accept_sparse=("csr", "csc"),
         dtype="numeric",
         multi_output=qid is None,
@@ -172,4 +173,8 @@ def rank_svm_path(
             )
         coef, n_passes = coordinates.everywhere(result.coef.T), int(np.ceil(result.n_passes))
         points.append((coef, result.objective, result.dual_objective, result.gap, n_passes))
+    # With the largest C; smaller ones may well say that nothing is worth its weight.
+    flat = np.flatnonzero(~result.coef.any(axis=0) & (result.gap <= tol))
+    if flat.size:
+        warn_of_zeros(flat.size, len(problems), ways_out(objective, int(flat[0])))
     return RankPath(Cs, *map(np.array, zip(*points, strict=True)))

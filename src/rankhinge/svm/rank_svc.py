@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import check_mask, without_unlabelled
+from rankhinge._validation import check_mask, refuse_missing, without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list, one_list_of
@@ -23,7 +23,7 @@ from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of, cut_rankings
 
-__all__ = ["RankSVC", "Targets", "as_targets", "encode_targets"]
+__all__ = ["RankSVC", "Targets", "as_targets", "encode_targets", "plain_targets"]
 
 
 class Targets(NamedTuple):
@@ -56,6 +56,20 @@ class Targets(NamedTuple):
     def known(self) -> NDArray[np.bool_]:
         """Which samples are labelled for each problem, (K, n)."""
         return np.ones_like(self.relevant) if self.labelled is None else self.labelled
+
+
+def plain_targets(y: Any, mask: ArrayLike | None) -> Any:
+    """Targets as scikit-learn's checks take them: nothing under a mask, and no objects in place of numbers.
+
+    Of objects these checks know words only, and would name neither y nor the entry that is missing.
+    """
+    y = without_unlabelled(y, mask)
+    labels = None if mask is not None or sparse.issparse(y) else np.asarray(y)
+    if labels is None or labels.ndim != 1 or labels.dtype != object:
+        return y
+    refuse_missing(labels, "y")
+    plain = np.array(labels.tolist()) if all(isinstance(label, Number | np.bool_) for label in labels) else labels
+    return y if plain.dtype == object else plain
 
 
 def as_targets(y: Any, mask: ArrayLike | None) -> NDArray[Any]:
@@ -265,7 +279,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         return self._fit_targets(X, targets, self._tuning())
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
-        X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
+        X, y = self._validated(X, plain_targets(y, mask), multi_output=True, ensure_min_samples=2)
         return self._note(X, as_targets(y, mask), mask=mask)
 
     def _fit_targets(self, X: Any, targets: Targets, tuning: Tuning) -> Self:
@@ -354,7 +368,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         Returns
         -------
         float
-            Labels without both a positive and a negative in y do not count; nan if none does.
+            Labels without both a positive and a negative in y do not count; nan if none does. Equal scores: the mean
+            over their orders (the worst order for losses of one's own that are given by a step), where scikit-learn's
+            `average_precision_score` has a value of its own, ``metrics.average_precision(..., ties="threshold")``.
         """
         scores = self.decision_function(X)
         return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask)

@@ -21,11 +21,18 @@ from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.gains import Grades, check_relevance, gains_of, grades_of
 from rankhinge.svm.quality import lists_quality
 
-__all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows"]
+__all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows", "without_words"]
 
 
 class NoUsableList(ValueError):
     """No list has samples of different relevance."""
+
+
+def without_words(y: Any) -> Any:
+    """Relevance as it is, or as numbers if it is not made of these by itself."""
+    labels = np.asarray(y)
+    # scikit-learn would name neither y nor the entry that is no number.
+    return as_numbers(y, "y") if labels.ndim > 0 and labels.dtype.kind in "USO" else y
 
 
 def ranking_lists(
@@ -294,11 +301,7 @@ class SVMRanker(LinearRankingMachine):
 
     def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
         """X, and y as numbers."""
-        labels = np.asarray(y)
-        if labels.ndim > 0 and labels.dtype.kind in "USO":
-            # scikit-learn would name neither y nor the entry that is no number.
-            y = as_numbers(y, "y")
-        return self._note(*self._validated(X, y, y_numeric=True, ensure_min_samples=2), qid=qid)
+        return self._note(*self._validated(X, without_words(y), y_numeric=True, ensure_min_samples=2), qid=qid)
 
     def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
         self._finish_with, features = lists, feature_map(X)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +41,14 @@ PATHS = 2
 
 _SPAN, _N_CS = (-1.0, 5.0), 8
 _NO_TEST = (
-    "no fold has both a positive and a negative in its test part, or scoring returned nan there: use fewer folds, or "
-    "other ones"
+    "no fold has both a positive and a negative in its training part and in its test part, or scoring returned nan: "
+    "use fewer folds, or other ones; with a single positive (lists: a single query that has both) there are none"
 )
 _NO_TRAINING = "no fold has both a positive and a negative in its training part: use other folds, or more samples"
+
+
+Problems: TypeAlias = dict[Any, Lists | None]
+"""The lists of each label; None if it cannot be ranked."""
 
 
 def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -65,7 +69,7 @@ class Search(LinearRankingMachine):
     # How much worse than the best a point nearer to the start of the tight bound may be, in standard errors.
     _tolerated: ClassVar[float]
 
-    def _search(self, X: Any, parts: list[Part], n_folds: int, problems: list[Lists | None]) -> Tuning:
+    def _search(self, X: Any, parts: list[Part], n_folds: int, problems: Problems) -> Tuning:
         """What suits each problem best, judged by the folds."""
         if not parts:
             raise ValueError(_NO_TRAINING)
@@ -80,17 +84,17 @@ class Search(LinearRankingMachine):
 
             return search(groups, n_folds, problems, watch)
 
-    def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: list[Lists | None]) -> None:
+    def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: Problems) -> None:
         """Warn of the problems for which no fold has a score."""
-        asked = np.array([lists is not None for lists in problems])
-        if np.any(asked & ~judged):
+        unjudged = [name for (name, lists), known in zip(problems.items(), judged) if lists is not None and not known]
+        if unjudged:
             warn_user(
-                f"labels {np.flatnonzero(asked & ~judged)[:10].tolist()} have no fold with positives and negatives in "
+                f"labels {unjudged[:10]} have no fold with positives and negatives in "
                 "each of its parts: they are fitted with what suits the others, in the median"
             )
 
     def _search_convex(
-        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[int], None]
+        self, groups: list[Batch], n_folds: int, problems: Problems, watch: Callable[[int], None]
     ) -> Tuning:
         """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
         K = len(problems)
@@ -128,13 +132,15 @@ class Search(LinearRankingMachine):
         return ("logistic", "convex")
 
     def _search_tight(
-        self, groups: list[Batch], n_folds: int, problems: list[Lists | None], watch: Callable[[int], None]
+        self, groups: list[Batch], n_folds: int, problems: Problems, watch: Callable[[int], None]
     ) -> Tuning:
         """C, scale and C of the start of each problem."""
         K, features = len(problems), groups[0].objective.features
-        negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems])
-        asked = np.array([lists is not None for lists in problems])
-        whole = RankingObjective(features, [lists for lists in problems if lists is not None], get_loss(self.loss))
+        negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems.values()])
+        asked = np.array([lists is not None for lists in problems.values()])
+        whole = RankingObjective(
+            features, [lists for lists in problems.values() if lists is not None], get_loss(self.loss)
+        )
         grids = []
         for init in self._inits(K, features.n_features):
             units = np.ones(K)
