@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from _harness import ROOT, SCRATCH, machine_facts, write_json
+from _harness import ROOT, SCRATCH, machine_facts
 
 # Processes, not threads within: products of many small folds gain nothing from them.
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RANKHINGE_NUM_THREADS")
@@ -74,8 +74,12 @@ def wanted(names: list[str], records: list[dict[str, Any]]) -> list[tuple[str, i
 
 
 def save(path: Path, records: list[dict[str, Any]], cost: dict[str, Any]) -> None:
+    """A record a line: there are thousands of them."""
     facts = machine_facts("numpy", "scipy", "sklearn", "numba", "lightgbm", "xgboost")
-    write_json(path, {"machine": facts, "records": sorted(records, key=key), "cost": cost})
+    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in sorted(records, key=key))
+    head, tail = (json.dumps(part, ensure_ascii=False) for part in (facts, cost))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{{"machine": {head},\n"records": [\n{lines}\n],\n"cost": {tail}}}\n', encoding="utf-8")
 
 
 def search_cost(name: str) -> dict[str, list[float]]:
