@@ -726,7 +726,7 @@ def test_scorer_of_a_classifier_that_was_told_relevant_from_not(target):
     """Grades beyond 1 count, though the classifier knows 0 and 1 only."""
     X, y = np.array([[3.0], [2.0], [1.0], [0.0]]), np.array([2, 1, 0, 0])
     classifier = LogisticRegression().fit(X, target(y))
-    for labels in (y, y.astype(float), np.array([2, 2, 0, 0])):
+    for labels in (y, y.astype(float), y.astype(object), np.array([2, 2, 0, 0])):
         assert make_query_scorer("ndcg")(classifier, X, labels, qid=np.zeros(4)) == 1.0
     words = LogisticRegression().fit(X, np.where(y > 0, "yes", "no"))
     with pytest.raises(ValueError, match=r"y has the label .*2.*, but the estimator knows .*no.* and .*yes.* only"):

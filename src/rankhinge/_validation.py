@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "encode_queries",
     "refuse_masked",
     "refuse_missing",
+    "without_objects",
     "without_unlabelled",
 ]
 
@@ -188,6 +190,13 @@ def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
         return filled.astype(np.float64) if filled.dtype == object else filled
     except (TypeError, ValueError):
         return y
+
+
+def without_objects(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as they are, or as numbers if they are objects that all are numbers."""
+    if labels.dtype != object or not all(isinstance(label, Number | np.bool_) for label in labels.ravel()):
+        return labels
+    return np.array(labels.tolist())
 
 
 def refuse_missing(values: NDArray[Any], name: str) -> None:

@@ -245,6 +245,19 @@ def test_more_iterations_are_advised_only_where_they_help():
     assert "Increase tol, or scale the features" in told
 
 
+@pytest.mark.parametrize(("unit", "C"), [(1e6, 1e-4), (1e7, 1e-4), (1e9, 1e-2)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_that_is_far_away_does_not_blur_the_objective(unit, C, seed):
+    """Weights of features in another unit: on the way back their squares are larger by many orders of magnitude."""
+    X, y = binary(n=400, seed=seed)
+    model = RankSVC(C=1e3 * unit**2, warm_start=True).fit(X / unit, y)
+    assert np.linalg.norm(model.coef_) > 0.1 * unit
+    model.set_params(C=C).fit(X, y)
+    w = model.coef_[0]
+    assert model.objective_ == pytest.approx(0.5 * w @ w + C * structured_hinge(X @ w, y, "ap"), rel=1e-5)
+    assert model.dual_objective_ <= RankSVC(C=C, tol=1e-9).fit(X, y).objective_ * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_bound_is_not_above_what_it_bounds(seed):
     rng = np.random.default_rng(seed)

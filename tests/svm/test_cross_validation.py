@@ -309,6 +309,16 @@ def test_a_single_positive_cannot_be_in_both_parts():
             RankSVCCV(Cs=2, cv=2, random_state=0).fit(X, y)
 
 
+@pytest.mark.parametrize("size", [1e308, 1e-320])
+def test_weights_of_queries_of_any_size(size):
+    X, y, qid = graded(n_queries=12)
+    models = [
+        SVMRankerCV(Cs=2, cv=3, random_state=0).fit(X, y, qid=qid, query_weight=weight)
+        for weight in (None, np.full(y.size, size))
+    ]
+    np.testing.assert_allclose(models[1].scores_, models[0].scores_, rtol=1e-12)
+
+
 def test_the_folds_of_a_label_are_given_up_together():
     """One fold falls, but their mean does not: both go on, with other models."""
     X, y = binary(noise=2.0)

@@ -7,7 +7,7 @@ import pytest
 
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.objective import RankingObjective
-from rankhinge.svm import _fitting
+from rankhinge.svm import _fitting, rank_svc
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 
@@ -53,6 +53,26 @@ def test_classifier(interrupt_after, data, k):
     again = model.fit(X, y)
     assert np.all(again.gap_ <= 1e-9)
     np.testing.assert_array_equal(again.coef_, RankSVC(**HARD).fit(X, y).coef_)
+
+
+def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
+    X, y = multilabel()
+    expected, calls = RankSVC().fit(X, y), []
+    original = rank_svc.cut_rankings
+
+    def cut_rankings(*arguments):
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(rank_svc, "cut_rankings", cut_rankings)
+    model = RankSVC()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert np.all(model.status_ == "converged")
 
 
 @pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])

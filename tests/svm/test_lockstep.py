@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import RankSVC
 from rankhinge.objective import RankingObjective
@@ -76,23 +79,82 @@ def test_in_turn(by_twos, bound):
         np.testing.assert_allclose(in_turn.init_coef_, together.init_coef_, rtol=1e-5, atol=1e-7)
 
 
-def test_history_of_problems_in_turn(by_twos):
+@pytest.mark.parametrize("bound", ["convex", "tight"])
+def test_history_of_problems_in_turn(by_twos, bound):
+    """Each problem has the iterations of its own group, and the passes of all until then."""
+    X, y = multiclass(d=6, n_classes=5)
+    C = [1.0, 10.0, 100.0, 1000.0, 1e4]
+    by_twos(len(y))
+    model = RankSVC(C=C, bound=bound).fit(X, y)
+    passes, lengths = 0, []
+    for group in (slice(0, 2), slice(2, 4), slice(4, 5)):
+        labels = np.stack([y == k for k in range(5)[group]], axis=1)
+        alone = RankSVC(C=C[group], bound=bound).fit(X, labels if labels.shape[1] > 1 else labels[:, 0])
+        length = np.atleast_2d(alone.history_["primal"]).shape[1]
+        lengths.append(length)
+        for name in ("primal", "dual", "gap"):
+            expected, mine = np.atleast_2d(alone.history_[name]), model.history_[name][group]
+            np.testing.assert_array_equal(mine[:, :length], expected)
+            np.testing.assert_array_equal(mine[:, length:], np.broadcast_to(expected[:, -1:], mine[:, length:].shape))
+        expected = np.atleast_2d(alone.history_["passes"]) + passes
+        np.testing.assert_array_equal(model.history_["passes"][group, :length], expected)
+        passes = model.history_["passes"][group.start, -1]
+        assert np.all(np.diff(model.history_["time"][group]) >= 0)
+    np.testing.assert_array_equal(model.history_["primal"][:, -1], model.objective_)
+    assert model.history_["primal"].shape == (5, max(lengths))
+    # But for those that set the thresholds.
+    assert model.n_passes_ == passes + 3
+
+
+def test_history_grows_with_the_problems_not_with_their_square(by_twos):
+    X, Y = multilabel(n=40, n_labels=4)
+    by_twos(40)
+    shapes = [RankSVC(C=10.0).fit(X, np.tile(Y, n)).history_["primal"].shape for n in (1, 3)]
+    assert shapes[0][1] == shapes[1][1]
+
+
+def test_a_warm_start_outlives_an_interrupt_while_it_waits(by_twos, monkeypatch):
+    X, y = multiclass(d=6, n_classes=5)
+    model = RankSVC(C=100.0, warm_start=True).fit(X, y)
+    earlier, ranked = model.coef_.copy(), model.score(X, y)
+    by_twos(len(y))
+    original, calls = RankingObjective.adjoint, []
+
+    def adjoint(self, coefficients):
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, coefficients)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RankingObjective, "adjoint", adjoint)
+        with pytest.raises(KeyboardInterrupt):
+            model.set_params(C=1000.0, tol=1e-9).fit(X, y)
+    np.testing.assert_array_equal(model.coef_[2:], earlier[2:])
+    np.testing.assert_array_equal(model.C_, 1000.0)
+    assert model.score(X, y) > ranked - 0.05
+
+
+def test_problems_that_have_not_begun_are_told(by_twos):
     X, y = multiclass(d=6, n_classes=5)
     by_twos(len(y))
-    model = RankSVC(C=[1.0, 10.0, 100.0, 1000.0, 1e4]).fit(X, y)
-    groups = [slice(0, 2), slice(2, 4), slice(4, 5)]
-    lengths = [model.n_iter_[group].max() for group in groups]
-    primal, passes = model.history_["primal"], model.history_["passes"]
-    assert primal.shape == (5, sum(lengths))
-    for group, begin in zip(groups, np.cumsum([0, *lengths[:-1]]), strict=True):
-        assert np.isinf(primal[group, :begin]).all()
-        assert np.isfinite(primal[group, begin:]).all()
-    np.testing.assert_array_equal(primal[:, -1], model.objective_)
-    assert np.all(np.diff(passes) >= 0)
-    alone = [RankSVC(C=[1.0, 10.0]).fit(X, np.stack([y == 0, y == 1], axis=1))]
-    # But for the pass that sets the threshold.
-    assert passes[0, lengths[0] - 1] == alone[0].n_passes_ - 1
-    assert model.n_passes_ == passes[0, -1] + 1
+
+    class Stops(RankSVC):
+        @contextmanager
+        def _callbacks(self, fitted=None):
+            yield lambda: True
+
+    with pytest.warns(ConvergenceWarning, match="3 of 5 problems had not begun"):
+        Stops(C=1000.0).fit(X, y)
+
+
+def test_thresholds_are_set_group_by_group(by_twos):
+    X, Y = multilabel(n_labels=3)
+    together = RankSVC(C=10.0).fit(X, Y)
+    by_twos(len(Y))
+    in_turn = RankSVC(C=10.0).fit(X, Y)
+    np.testing.assert_array_equal(in_turn.predict(X), together.predict(X))
+    assert in_turn.n_passes_ > together.n_passes_
 
 
 @pytest.mark.parametrize("bound", ["convex", "tight"])

@@ -184,6 +184,24 @@ def test_features_that_drown_others(machine, make):
         RankSVC(bound="tight", init_C=1e-3, max_iter=3000).fit(make(X), y)
 
 
+@pytest.mark.parametrize(("n_large", "n_features"), [(1, 2), (2, 4)])
+def test_half_of_the_features_drown_the_others(n_large, n_features):
+    X, y = overlapping()
+    X = X[:, :n_features] * np.where(np.arange(n_features) < n_large, 1e3, 1.0)
+    with pytest.warns(UserWarning, match=f"{n_large} of {n_features} features"):
+        RankSVC(bound="tight").fit(X, y)
+
+
+def test_rare_categories_beside_scaled_features_are_no_other_unit():
+    rng = np.random.default_rng(0)
+    which = rng.integers(0, 1500, size=3000)
+    categories = sparse.csr_array((np.ones(3000), (np.arange(3000), which)), shape=(3000, 1500))
+    X = sparse.hstack([sparse.csr_array(rng.normal(size=(3000, 50))), categories], format="csr")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankSVC(bound="tight").fit(X, rng.normal(size=3000) > 1)
+
+
 def test_coordinates_in_the_space_of_the_rows_have_no_units():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2000)) + 30.0 * rng.normal(size=(60, 1)), np.arange(60) % 3 == 0

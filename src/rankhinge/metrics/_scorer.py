@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge._validation import QueryIds
+from rankhinge._validation import QueryIds, without_objects
 from rankhinge.metrics._per_query import metric_named
 
 
@@ -67,13 +67,13 @@ def _leaves_out_empty(function: Callable[..., float]) -> dict[str, Any]:
 
 def _relevance(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
     """Relevance of labels for a classifier of two classes, which may have been told 0 from 1, 2, … only."""
-    labels = np.asarray(y)
+    labels = without_objects(np.asarray(y))
     known = np.isin(labels, classes)
     if known.all():
         return np.asarray(labels == classes[1])
     if labels.dtype.kind not in "biuf" or np.asarray(classes).dtype.kind not in "biuf" or tuple(classes) != (0, 1):
-        strange = labels[~known].ravel()[0]
-        raise ValueError(f"y has the label {strange!r}, but the estimator knows {classes[0]!r} and {classes[1]!r} only")
+        strange, (first, second) = labels[~known].ravel().tolist()[0], np.asarray(classes).tolist()
+        raise ValueError(f"y has the label {strange!r}, but the estimator knows {first!r} and {second!r} only")
     return labels
 
 

@@ -37,9 +37,10 @@ class Plane(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A point of a line search: G there, the step, the offset of f's plane and f's coefficients."""
+    """A point of a line search: G and C f there, the step, the offset of f's plane and f's coefficients."""
 
     value: float
+    loss: float
     step: float
     offset: float
     coefficients: Handle
@@ -96,7 +97,8 @@ class _State:
 class _Trial:
     """The line search of one problem: bisection and doubling, for the weak Wolfe conditions.
 
-    Along ``w + t p`` the term ½‖w − w⁰‖² is a parabola in t, known by three products.
+    Along ``w + t p`` the term ½‖w − w⁰‖² is a parabola in t, known by three products. That is good enough to search by;
+    from far away to near w⁰ it is a difference of numbers that are larger by orders of magnitude.
     """
 
     def __init__(self, state: _State, direction: Array, away: Array) -> None:
@@ -116,7 +118,7 @@ class _Trial:
             self.high = self.step
         else:
             if self.found is None or value < self.found.value:
-                self.found = _Found(value, self.step, offset, coefficients)
+                self.found = _Found(value, loss, self.step, offset, coefficients)
             self.low = self.step
             self.done = slope >= _CURVATURE * self.slope
         self.step = 2.0 * self.low if self.high == np.inf else 0.5 * (self.low + self.high)
@@ -244,11 +246,11 @@ class Descent:
         slopes = self._adjoint(self.objective.join([one.coefficients for one in found]))
         for slope, one, c in zip(slopes.T, found, moved):
             k, w = int(self.active[c]), states[c].w + one.step * trials[c].direction
-            gradient = self.C[k] * slope
-            gradient += w
-            gradient -= self.centre[:, k]
+            gradient = w - self.centre[:, k]
+            value = 0.5 * float(gradient @ gradient) + one.loss
+            gradient += self.C[k] * slope
             # Of its own: the slopes of all problems would stay as long as one of them.
-            states[c].move(w, one.value, gradient, Plane(one.offset, slope.copy()))
+            states[c].move(w, value, gradient, Plane(one.offset, slope.copy()))
 
     def _total(self, k: int, w: Array, value: float) -> float:
         away = w - self.centre[:, k]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from rankhinge.solvers.base import Solver
-from rankhinge.solvers.protocol import Objective
+from rankhinge.solvers.protocol import Array, Objective
 
 __all__ = ["InTurn"]
 
@@ -18,7 +17,8 @@ class InTurn(Solver):
 
     A solver keeps dozens of arrays with an entry for each feature and problem: what lockstep saves is not worth those
     of a thousand problems. Of a group that has ended only its results are kept. A problem whose turn has not come has
-    the weights 0, and nothing is known about its objective.
+    the weights that it starts with, and nothing is known about its objective. In the history each problem has the
+    steps of its own group, as if the others were not there, but for the time and the passes.
 
     Parameters
     ----------
@@ -28,15 +28,21 @@ class InTurn(Solver):
         Which problems belong together; each in one group.
     begin : callable
         ``begin(group)``: the solver of a group, whose problems are ``0 … m - 1``. That of the first is made at once.
+    start : (d, K), optional
     """
 
     def __init__(
-        self, objective: Objective, groups: Sequence[np.ndarray], begin: Callable[[np.ndarray], Solver]
+        self,
+        objective: Objective,
+        groups: Sequence[np.ndarray],
+        begin: Callable[[np.ndarray], Solver],
+        start: Array | None = None,
     ) -> None:
-        super().__init__(objective, np.ones(objective.n_problems))
+        super().__init__(objective, np.ones(objective.n_problems), start=start)
         self._begin, self._waiting, self._passes_before = begin, list(groups[1:]), 0.0
         self._group, self._report = groups[0], dict[str, float]()
         self._solver: Solver | None = begin(groups[0])
+        self._ended: list[tuple[np.ndarray, dict[str, Array]]] = []
 
     def step(self) -> None:
         """One step of the group whose turn it is."""
@@ -53,10 +59,29 @@ class InTurn(Solver):
         self.n_passes = self._passes_before + solver.n_passes
         self._report = solver.report()
         if solver.done:
+            self._ended.append((self._group, self._history_of(solver)))
             # What it holds is what the next one needs.
             self._solver = None
-        elapsed = time.perf_counter() - self._began
-        self._history.append((self.primal, self.dual.copy(), self.gaps(), elapsed, self.n_passes))
+
+    def _history_of(self, solver: Solver) -> dict[str, Array]:
+        """The history of a group, with the time and the passes of all."""
+        own = solver._history_arrays()
+        waited = solver._began - self._began
+        return own | {"time": own["time"] + waited, "passes": own["passes"] + self._passes_before}
+
+    def _history_arrays(self) -> dict[str, Array]:
+        parts = list(self._ended)
+        if self._solver is not None:
+            parts.append((self._group, self._history_of(self._solver)))
+        length = max(values["primal"].shape[1] for _, values in parts)
+        unknown = {"primal": np.inf, "dual": -np.inf, "gap": np.inf, "time": np.nan, "passes": np.nan}
+        history = {name: np.full((len(self.best), length), value) for name, value in unknown.items()}
+        for group, values in parts:
+            for name, rows in values.items():
+                history[name][group, : rows.shape[1]] = rows
+                # Those that have ended go on with their last values.
+                history[name][group, rows.shape[1] :] = rows[:, -1:]
+        return history
 
     def report(self) -> dict[str, float]:
         """As of the present group, and how many problems have not begun."""

@@ -173,12 +173,13 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         """
         K, beginning = objective.n_problems, _Beginning(self.verbose)
         groups = [np.arange(K)] if "constraints" in options else side_by_side(objective.features, K)
-        self._chosen = {}
+        # What is given is known of those that have to wait, too.
+        self._chosen = {} if isinstance(tuning.C, str) else {"C_": np.array(tuning.C, dtype=np.float64)}
 
         def begin(group: NDArray[np.int64]) -> Solver:
             return self._solver_of(objective, group, tuning, beginning, **options)
 
-        solver = begin(groups[0]) if len(groups) == 1 else InTurn(objective, groups, begin)
+        solver = begin(groups[0]) if len(groups) == 1 else InTurn(objective, groups, begin, options.get("start"))
         beginning.verbose = 0
         n_passes += self._coordinates.there
 
@@ -314,7 +315,13 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _store(self, result: SolverResult) -> None:
         """Set all fitted attributes, at once: an interrupt finds none of them or all."""
-        self.__dict__.update(self._fitted(result))
+        try:
+            fitted = self._fitted(result)
+        except KeyboardInterrupt:
+            # All is learnt already: what is left to do takes no time beside that.
+            self.__dict__.update(self._fitted(result))
+            raise
+        self.__dict__.update(fitted)
 
     def _keep(self, reached: SolverResult) -> None:
         """Make a model of what an interrupt has left. All 0 it would rank nothing: an earlier one is worth more."""
@@ -357,9 +364,12 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             tight = "bound='tight'" if "bound" in self.get_params() else ""
             warn_of_zeros(flat.size, result.gap.size, ways_out(objective, int(flat[0]), tight))
         worst = float(np.max(result.gap))
+        n_waiting = int(np.count_nonzero(np.isinf(result.objective)))
         if worst > self.tol:
             meaning = "the objective may be that much above its minimum"
-            if self.bound == "tight":
+            if n_waiting:
+                meaning = f"{n_waiting} of {result.gap.size} problems had not begun"
+            elif self.bound == "tight":
                 meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
             states = set(result.status[result.gap > self.tol].tolist())
             # More iterations do not help where rounding is what forbids a smaller gap, nor advice who wanted to stop.

@@ -154,7 +154,9 @@ def _mean(values: Any, weights: NDArray[np.float64] | None = None) -> float:
     known = ~np.isnan(values) if weights is None else ~np.isnan(values) & (weights > 0)
     if not known.any():
         return float("nan")
-    return float(np.average(np.asarray(values)[known], weights=None if weights is None else weights[known]))
+    # By the largest: sums of large weights overflow, products with tiny ones vanish.
+    share = None if weights is None else weights[known] / weights[known].max()
+    return float(np.average(np.asarray(values)[known], weights=share))
 
 
 def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -> Callable[..., float]:

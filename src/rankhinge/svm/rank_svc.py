@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Number, Real
+from itertools import chain
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,13 +14,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import check_mask, refuse_missing, without_unlabelled
+from rankhinge._validation import check_mask, refuse_missing, without_objects, without_unlabelled
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import Lists, RankingObjective, one_list, one_list_of
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
+from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of, cut_rankings
 
@@ -68,7 +70,7 @@ def plain_targets(y: Any, mask: ArrayLike | None) -> Any:
     if labels is None or labels.ndim != 1 or labels.dtype != object:
         return y
     refuse_missing(labels, "y")
-    plain = np.array(labels.tolist()) if all(isinstance(label, Number | np.bool_) for label in labels) else labels
+    plain = without_objects(labels)
     return y if plain.dtype == object else plain
 
 
@@ -312,8 +314,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             fitted["init_coef_"] = np.atleast_2d(fitted["init_coef_"])
         coef = np.zeros((usable.size, features.n_features))
         coef[usable] = result.coef.T
-        intercept, slope = cut_rankings(targets, usable, features.scores(coef.T), self.threshold)
-        fitted["n_passes_"] += 1
+        groups = side_by_side(features, usable.size)
+        rows = chain.from_iterable(features.scores(coef[group].T) for group in groups)
+        intercept, slope = cut_rankings(targets, usable, rows, self.threshold)
+        fitted["n_passes_"] += len(groups)
         return fitted | {
             "classes_": targets.classes,
             "_kind": targets.kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def constant_intercepts(targets: Any, usable: NDArray[np.bool_]) -> NDArray[np.f
 
 
 def cut_rankings(
-    targets: Any, usable: NDArray[np.bool_], scores: NDArray[np.float64], rule: str | float
+    targets: Any, usable: NDArray[np.bool_], scores: Iterable[NDArray[np.float64]], rule: str | float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Intercepts and slopes of K problems, so that ``slope · (score + intercept)`` can be compared with 0 or across.
 
@@ -134,15 +135,16 @@ def cut_rankings(
     targets : Targets
     usable : ndarray of shape (K,)
         Problems with both classes; the others have `constant_intercepts`.
-    scores : ndarray of shape (K, n)
-        Of the training samples.
+    scores : K arrays of shape (n,)
+        Of the training samples; one after the other will do.
     rule : {"f1", "error"} or float
         As for `best_threshold`; multiclass problems are calibrated instead.
     """
     intercepts, slopes = constant_intercepts(targets, usable), np.ones(usable.size)
-    for k in np.flatnonzero(usable).tolist():
-        known = _labelled(targets, k)
-        intercepts[k], slopes[k] = cut_ranking(targets.kind, scores[k][known], targets.relevant[k][known], rule)
+    for k, row in enumerate(scores):
+        if usable[k]:
+            known = _labelled(targets, k)
+            intercepts[k], slopes[k] = cut_ranking(targets.kind, row[known], targets.relevant[k][known], rule)
     return intercepts, slopes
 
 

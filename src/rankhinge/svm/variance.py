@@ -17,9 +17,10 @@ __all__ = ["drowning", "variances_within"]
 _BLOCK_ENTRIES = 1 << 18
 # Squares of distances to a mean that are less than this part of the squares themselves are rounding.
 _ROUNDING_SQUARED = 1e-26
-# Features drown the others if, with none above so many times the median, the variances would add up to so much less.
-# Those of words in texts, of pixels or of categories shrink by factors of 1 to 3.
-_LARGE, _LESS = 10.0, 30.0
+# Features drown the others if, with none above so many times the median, the variances would add up to so much less,
+# and if the largest is that far above the median. With words of texts, pixels or frequent categories the sum shrinks by
+# factors of 1 to 3; the variances of rare categories are a thousandth of others, and still they are in the same unit.
+_LARGE, _LESS, _APART = 10.0, 30.0, 5000.0
 
 
 def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
@@ -48,8 +49,10 @@ def drowning(variances: NDArray[np.float64]) -> NDArray[np.int64]:
     total = varying.sum()
     if varying.size == 0 or not np.isfinite(total):
         return np.zeros(0, np.int64)
-    large = _LARGE * np.median(varying)
-    if total <= _LESS * np.minimum(varying, large).sum():
+    # Of the two in the middle the smaller one: half of the features may be the large ones.
+    median = np.quantile(varying, 0.5, method="lower")
+    large = _LARGE * median
+    if total <= _LESS * np.minimum(varying, large).sum() or varying.max() <= _APART * median:
         return np.zeros(0, np.int64)
     return np.flatnonzero(variances > large)
 
