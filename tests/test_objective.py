@@ -76,7 +76,23 @@ def test_weights_follow_the_discount_of_the_loss():
 def test_given_weights_are_shared_among_the_levels_that_a_list_reaches():
     labels, codes = np.array([0, 1, 2, 0, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
     lists = graded_lists(labels, codes, get_loss("ap"), np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0]))
-    np.testing.assert_allclose([level.weights for level in lists.levels], [[0.125, 0.5], [0.375, 0.0]])
+    np.testing.assert_allclose(lists.levels[0].weights, [0.125, 0.5])
+    # The second list does not reach it.
+    np.testing.assert_allclose(lists.levels[1].weights, [0.375])
+
+
+def test_a_level_concerns_only_lists_that_have_it():
+    """One list with many labels does not make the others pay."""
+    rng = np.random.default_rng(0)
+    codes, labels = rng.permutation(np.repeat(np.arange(20), 6)), rng.integers(3, size=120)
+    labels[codes == 7] = [0, 3, 5, 6, 8, 9]
+    weights = rng.random(20)
+    lists = graded_lists(labels, codes, NDCG, np.arange(10.0), list_weights=weights)
+    n_grades = [np.unique(labels[codes == q]).size for q in range(20)]
+    assert sum(level.n_samples for level in lists.levels) == 6 * (sum(n_grades) - 20)
+    assert [level.n_lists for level in lists.levels] == [sum(n > rank for n in n_grades) for rank in range(1, 6)]
+    assert lists.weights[0] == pytest.approx(weights[7] / weights[np.array(n_grades) > 1].sum())
+    assert labels[lists.index[:6]].tolist() == labels[codes == 7].tolist()
 
 
 def test_lists_are_gathered_from_rows_in_any_order():

@@ -46,10 +46,23 @@ def _scatter(values, index, out):
 
 @dataclass(frozen=True)
 class Level:
-    """A threshold in each list: which samples are relevant, and what each list's hinge weighs (``π_q ω_qℓ``)."""
+    """A threshold in each of the first lists: which of their samples are relevant, and what each list's hinge weighs.
+
+    That is ``π_q ω_qℓ``. Lists with fewer labels have fewer levels, and stand behind those that have more.
+    """
 
     relevant: NDArray[np.bool_]
     weights: NDArray[np.float64]
+
+    @property
+    def n_lists(self) -> int:
+        """How many lists have this level."""
+        return self.weights.size
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples these lists have."""
+        return self.relevant.size
 
 
 @dataclass(frozen=True)
@@ -63,7 +76,7 @@ class Lists:
     offsets : ndarray of shape (n_lists + 1,)
         Where each list begins in `index`.
     levels : tuple of Level
-        With arrays over `index` and over the lists.
+        With arrays over `index` and over the lists, as far as these have the level.
     weights : ndarray of shape (n_lists,)
         π.
     n_unusable : int
@@ -158,19 +171,31 @@ def graded_lists(
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     share = share[usable] / share[usable].sum()
     grades = _Grades.of(labels[index], offsets)
-    n_levels = int(grades.rank.max(initial=0)) + 1
+    n_grades = np.bincount(grades.list, minlength=sizes.size)
+    if np.any(n_grades[1:] > n_grades[:-1]):
+        # Those with most levels first: a level is a matter of the first lists then.
+        order = np.argsort(-n_grades, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
+        index = index[np.argsort(np.repeat(place, sizes), kind="stable")]
+        sizes, share, n_grades = sizes[order], share[order], n_grades[order]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        grades = _Grades.of(labels[index], offsets)
+    n_levels = int(n_grades.max(initial=1))
     if n_levels > MOST_LEVELS:
         raise ValueError(
             f"y has {n_levels} different grades in one list, each of which is a ranking problem of its own: round it "
             f"to at most {MOST_LEVELS}"
         )
-    weights = np.zeros((n_levels, share.size))
-    weights[grades.rank, grades.list] = _grade_weights(grades, loss, gains, level_weights)
-    weights *= share
+    weights = _grade_weights(grades, loss, gains, level_weights) * share[grades.list]
+    # Rank by rank, and of each rank the lists that have it, in order.
+    rows = np.split(weights[np.argsort(grades.rank, kind="stable")], np.cumsum(np.bincount(grades.rank))[:-1])
     # At the lowest grade of a list there is no negative: the hinge is 0, unless no ranking is asked for.
     lowest = 0 if loss.family == "zero-one" else 1
     levels = tuple(
-        Level(grades.of_samples >= rank, row) for rank, row in enumerate(weights) if np.any(row > 0) and rank >= lowest
+        Level(grades.of_samples[: offsets[row.size]] >= rank, row)
+        for rank, row in enumerate(rows)
+        if rank >= lowest and np.any(row > 0)
     )
     in_order = index.size == labels.size and bool(np.all(index[:-1] < index[1:]))
     return Lists(None if in_order else index, offsets, levels, share, int(n_lists - has_both.sum()))

@@ -111,13 +111,18 @@ def _infer_one(
     value = loss = 0.0
     total: NDArray[np.float64] | None = None
     for level in lists.levels:
-        values, losses, coefficients = rule(inside, level.relevant, lists.offsets)
+        offsets = lists.offsets[: level.n_lists + 1]
+        values, losses, coefficients = rule(inside[: level.n_samples], level.relevant, offsets)
         value, loss = value + float(np.sum(level.weights * values)), loss + float(np.sum(level.weights * losses))
         if lists.n_lists > 1:
-            coefficients *= np.repeat(level.weights, np.diff(lists.offsets))
+            coefficients *= np.repeat(level.weights, np.diff(offsets))
         elif level.weights[0] != 1.0:
             coefficients *= level.weights[0]
-        total = coefficients if total is None else np.add(total, coefficients, out=total)
+        if total is None and level.n_samples == inside.size:
+            total = coefficients
+        else:
+            total = np.zeros_like(inside) if total is None else total
+            total[: level.n_samples] += coefficients
     if u is not None:
         lists.scatter(np.zeros_like(inside) if total is None else total, u)
     return value, loss
@@ -288,6 +293,8 @@ class RankingObjective:
         scores = rows @ weights
         loss, total = 0.0, np.zeros_like(scores)
         for level in lists.levels:
+            if block >= level.n_lists:
+                continue
             relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
             if weight > 0 and (self.loss.family == "zero-one" or not relevant.all()):
                 found = most_violating_ranking(scores, relevant, self.loss)

@@ -160,8 +160,11 @@ class _LogisticLoss:
         inside = lists.gather(scores)
         total, gradient = 0.0, np.zeros_like(inside)
         for level, own in zip(lists.levels, intercepts, strict=True):
-            weights = own.size * level.weights
-            total += _profiles(inside, level.relevant, lists.offsets, weights, own, gradient)
+            n_lists, weights = level.n_lists, own.size * level.weights
+            part = slice(level.n_samples)
+            total += _profiles(
+                inside[part], level.relevant, lists.offsets[: n_lists + 1], weights, own[:n_lists], gradient[part]
+            )
         if u is not None:
             lists.scatter(gradient, u)
         return total, total

@@ -204,6 +204,6 @@ def n_negatives(lists: Lists) -> float:
     """Negatives of a list, averaged with the weights of lists and levels."""
     total = weights = 0.0
     for level in lists.levels:
-        counts = np.add.reduceat((~level.relevant).astype(np.float64), lists.offsets[:-1])
+        counts = np.add.reduceat((~level.relevant).astype(np.float64), lists.offsets[: level.n_lists])
         total, weights = total + float(level.weights @ counts), weights + float(level.weights.sum())
     return total / weights
