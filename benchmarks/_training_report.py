@@ -293,8 +293,11 @@ _EXPLANATION = """\
   model with planes for each of 16 groups of negatives needs no span: J is a sum over the negatives, and the k-th best
   of group g with the rank 16 k + g gives a lower bound, by the rearrangement of suitable losses. But with a line
   search on cached scores it takes 13, 23, 40 and 79 passes for phoning at C = 10² … 10⁵ (one group: 15, 25, 45, more
-  than 120; the span: 9, 13, 23, 72), for up to 700 planes. So here the two targets, passes and memory, exclude each
-  other as far as we know; the plain cutting-plane method is beyond the limit as well.
+  than 120; the span: 9, 13, 23, 72), for up to 700 planes. A sum of what
+  cannot be done without: scores, their coefficients and what inference sorts take some five of the ten arrays of n, w
+  and a few directions of length d (each 0.4 arrays here) two or three more. In two bytes a number, the rest holds the
+  scores of about ten directions, and twenty with their basis are what 0.25 asks for. So here the two targets, passes
+  and memory, exclude each other as far as we know; the plain cutting-plane method is beyond the limit as well.
 - *Memory elsewhere.* What is left beyond ten arrays is fixed: blocks of X in float64, buffers of BLAS and of the
   allocator.
 - *Lockstep, as if a fit were all passes.* The gain of one product with ten columns depends on the machine (2.4 on one,

@@ -364,7 +364,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             tight = "bound='tight'" if "bound" in self.get_params() else ""
             warn_of_zeros(flat.size, result.gap.size, ways_out(objective, int(flat[0]), tight))
         worst = float(np.max(result.gap))
-        n_waiting = int(np.count_nonzero(np.isinf(result.objective)))
+        n_waiting = int(np.count_nonzero(np.isinf(result.objective) & (result.status == "stopped")))
         if worst > self.tol:
             meaning = "the objective may be that much above its minimum"
             if n_waiting:
