@@ -282,3 +282,12 @@ def test_type_checkers_see_the_public_names():
         **{name: f"rankhinge.{room}" for name, room in rankhinge._HOME.items()},
         **dict.fromkeys(rankhinge._ROOMS, "rankhinge"),
     }
+
+
+def test_a_public_name_is_looked_up_once():
+    code = (
+        "import rankhinge; names = vars(rankhinge); assert 'structured_hinge' not in names; "
+        "found = rankhinge.structured_hinge; assert names['structured_hinge'] is found; "
+        "from rankhinge.inference import structured_hinge; assert structured_hinge is found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

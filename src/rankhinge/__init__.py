@@ -70,10 +70,14 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name in _HOME:
-            return getattr(importlib.import_module(f"rankhinge.{_HOME[name]}"), name)
-        if name in _ROOMS or name in _EXTRA_ROOMS:
-            return importlib.import_module(f"rankhinge.{name}")
-        raise AttributeError(f"module 'rankhinge' has no attribute {name!r}")
+            found = getattr(importlib.import_module(f"rankhinge.{_HOME[name]}"), name)
+        elif name in _ROOMS or name in _EXTRA_ROOMS:
+            found = importlib.import_module(f"rankhinge.{name}")
+        else:
+            raise AttributeError(f"module 'rankhinge' has no attribute {name!r}")
+        # From now on it is found without asking: 2 µs are a lot beside a short list.
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
