@@ -150,7 +150,7 @@ _EXPLANATION = """\
   buckets for each positive there was no difference beyond noise; bucket numbers of 16 bits did not help either;
   fewer and larger shares for the threads did.
 - *`quicksort` at 227 × 3120, as after training*, was 6 to 7 times as slow as the default on an Intel Xeon. On this AMD
-  EPYC it takes 80 µs, and the default 18, of which the call and the sort of the positives are half: 4.5.
+  EPYC it takes 80 µs, and the default 18, of which 5 are the call itself: 4.5.
 - *The aim of 1.5 times the 0-1 pass* is out of reach for overlapping scores: the negatives have to be read twice, once
   to be counted and once to be written.
 - *The cold start* is the compiler's time, and the machine's: at different hours the same code took from 7.9 to 11.4 s,
