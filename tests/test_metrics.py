@@ -11,9 +11,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from rankhinge.metrics import (
     auc,
@@ -503,19 +509,6 @@ def test_import_needs_numpy_only():
 
 
 # The scorer, in scikit-learn's tools
-
-sklearn = pytest.importorskip("sklearn")
-from sklearn.base import BaseEstimator, clone  # noqa: E402
-from sklearn.ensemble import RandomForestClassifier  # noqa: E402
-from sklearn.linear_model import Ridge  # noqa: E402
-from sklearn.model_selection import (  # noqa: E402
-    GridSearchCV,
-    GroupKFold,
-    cross_val_score,
-    cross_validate,
-)
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 
 class OneFeatureRanker(BaseEstimator):

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import RankSVC
 from rankhinge.objective import RankingObjective
+from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.svm import lockstep
 from tests.svm.helpers import multiclass, multilabel
 
@@ -133,6 +134,33 @@ def test_a_warm_start_outlives_an_interrupt_while_it_waits(by_twos, monkeypatch)
     np.testing.assert_array_equal(model.coef_[2:], earlier[2:])
     np.testing.assert_array_equal(model.C_, 1000.0)
     assert model.score(X, y) > ranked - 0.05
+
+
+def test_interrupt_in_the_first_step_of_a_later_group(by_twos, monkeypatch):
+    X, y = multiclass(d=6, n_classes=5)
+    by_twos(len(y))
+    expected = RankSVC(C=100.0).fit(X, y)
+    original = CuttingPlane.step
+
+    def step(self):
+        if len(seen) > 1 and self is seen[-1]:
+            raise KeyboardInterrupt
+        original(self)
+
+    seen, begin = [], RankSVC._solver_of
+
+    def solver_of(self, *arguments, **options):
+        seen.append(begin(self, *arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(CuttingPlane, "step", step)
+    monkeypatch.setattr(RankSVC, "_solver_of", solver_of)
+    model = RankSVC(C=100.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.coef_[:2], expected.coef_[:2])
+    np.testing.assert_array_equal(model.status_, ["converged"] * 2 + ["interrupted"] * 3)
+    assert np.isinf(model.history_["primal"][2:]).all()
 
 
 def test_problems_that_have_not_begun_are_told(by_twos):

@@ -49,8 +49,10 @@ class InTurn(Solver):
         if self.done:
             return
         if self._solver is None:
-            self._solver = self._begin(self._waiting[0])
+            begun = self._begin(self._waiting[0])
             self._group, self._passes_before = self._waiting.pop(0), self.n_passes
+            # Last: an interrupt must not find it beside the problems of another group.
+            self._solver = begun
         solver = self._solver
         solver.step()
         for place, k in enumerate(self._group):
@@ -79,8 +81,9 @@ class InTurn(Solver):
         for group, values in parts:
             for name, rows in values.items():
                 history[name][group, : rows.shape[1]] = rows
-                # Those that have ended go on with their last values.
-                history[name][group, rows.shape[1] :] = rows[:, -1:]
+                if rows.shape[1] > 0:
+                    # Those that have ended go on with their last values.
+                    history[name][group, rows.shape[1] :] = rows[:, -1:]
         return history
 
     def report(self) -> dict[str, float]:
