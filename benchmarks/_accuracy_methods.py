@@ -131,7 +131,7 @@ def _lightgbm(train: Part, X_test: Any, seed: int) -> Scores:
 
 
 CLASSIFIERS: dict[str, Method] = {
-    "convex": _rank_svc(Cs=CONVEX_CS, tol=1e-2),
+    "convex": _rank_svc(bound="convex", Cs=CONVEX_CS, tol=1e-2),
     "tight": _rank_svc(bound="tight"),
     "LinearSVC": _linear(lambda C: LinearSVC(C=C, dual=False), SVC_CS),
     "LinearSVC balanced": _linear(lambda C: LinearSVC(C=C, dual=False, class_weight="balanced"), SVC_CS),
@@ -141,7 +141,7 @@ CLASSIFIERS: dict[str, Method] = {
     ),
     "LightGBM": _lightgbm,
     "tight, untuned": _as_it_is(lambda: RankSVC(bound="tight")),
-    "convex, untuned": _as_it_is(RankSVC),
+    "convex, untuned": _as_it_is(lambda: RankSVC(bound="convex")),
     "LinearSVC, untuned": _as_it_is(LinearSVC),
     "LogisticRegression, untuned": _as_it_is(LogisticRegression),
 }
@@ -195,7 +195,7 @@ def _xgb_ranker(setting: dict[str, Any]) -> Any:
 
 
 RANKERS: dict[str, Method] = {
-    "convex": _svm_ranker(tol=1e-2),
+    "convex": _svm_ranker(bound="convex", tol=1e-2),
     "tight": _svm_ranker(bound="tight"),
     "LGBMRanker": _boosted(_lgbm_ranker, groups=True),
     "XGBRanker": _boosted(_xgb_ranker, groups=False),

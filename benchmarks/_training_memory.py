@@ -47,7 +47,7 @@ def size_of(X: Any) -> int:
 
 
 def model_of(rival: str, C: float) -> Any:
-    return LINEAR[rival]() if rival in LINEAR else RankSVC(C=C, solver=rival, max_iter=MOST_ITERATIONS)
+    return LINEAR[rival]() if rival in LINEAR else RankSVC(C=C, solver=rival, max_iter=MOST_ITERATIONS, bound="convex")
 
 
 def plane_bytes(X: Any, y: Any, solver_name: str, C: float) -> int:
@@ -72,7 +72,9 @@ def main(rival: str, name: str, storage: str, C: float, n_rows: int) -> None:
         # What is compiled or loaded at the first fit is not the fit's; long lists have kernels of their own.
         quietly(lambda: model_of(rival, C).fit(stored(small, storage, Path(folder), "small.npy"), small_y))
         X = stored(X, storage, Path(folder), "X.npy")
-        quietly(lambda: RankSVC(max_iter=2).fit(X[:, :2] if sparse.issparse(X) else np.array(X[:, :2]), y))
+        quietly(
+            lambda: RankSVC(max_iter=2, bound="convex").fit(X[:, :2] if sparse.issparse(X) else np.array(X[:, :2]), y)
+        )
         resident = peak_of(lambda: quietly(lambda: model_of(rival, C).fit(X, y)))
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]

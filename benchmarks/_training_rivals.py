@@ -67,7 +67,7 @@ def grid_of(data: Dataset) -> NDArray[np.float64]:
 
 def choose_C(data: Dataset) -> Any:
     """C by cross-validation on the training part, with one grid for nearly all sets; for VOC one for each class."""
-    options = {"Cs": grid_of(data), "cv": CV_FOLDS, "random_state": 0, "max_iter": MOST_ITERATIONS}
+    options = {"bound": "convex", "Cs": grid_of(data), "cv": CV_FOLDS, "random_state": 0, "max_iter": MOST_ITERATIONS}
     if data.kind == "lists":
         search = SVMRankerCV(**options)
         return quietly(lambda: search.fit(data.X, data.y, qid=data.qid))[0].C_
@@ -91,7 +91,12 @@ def quality(data: Dataset, fit: Fit, part: str) -> float:
 
 def ours(data: Dataset, solver: str, C: Any) -> Rival:
     stochastic = solver in ("frank-wolfe", "subgradient")
-    options = {"solver": solver, "C": C, "max_iter": STOCHASTIC_SWEEPS if stochastic else MOST_ITERATIONS}
+    options = {
+        "bound": "convex",
+        "solver": solver,
+        "C": C,
+        "max_iter": STOCHASTIC_SWEEPS if stochastic else MOST_ITERATIONS,
+    }
 
     def fit() -> Fit:
         if data.kind == "lists":

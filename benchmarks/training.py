@@ -131,7 +131,7 @@ ALONE = {"each class alone": "bundle", "each class alone, quasi-Newton": "quasi-
 
 
 def fit_binary(X: Any, y: Any, C: float, solver: str = "bundle") -> RankSVC:
-    return quietly(lambda: RankSVC(C=C, max_iter=MOST_ITERATIONS, solver=solver).fit(X, y))[0]
+    return quietly(lambda: RankSVC(C=C, max_iter=MOST_ITERATIONS, solver=solver, bound="convex").fit(X, y))[0]
 
 
 def share_of_passes(data: Dataset, C: Any, rounds: int) -> dict[str, dict[str, Any]]:
@@ -143,7 +143,7 @@ def share_of_passes(data: Dataset, C: Any, rounds: int) -> dict[str, dict[str, A
         problems = [class_problem(data, k) for k in range(data.y.shape[1])]
         mask = data.mask
         fits[f"{data.name}, lockstep"] = lambda: quietly(
-            lambda: RankSVC(C=C, max_iter=MOST_ITERATIONS).fit(data.X, data.y, mask=mask)
+            lambda: RankSVC(C=C, max_iter=MOST_ITERATIONS, bound="convex").fit(data.X, data.y, mask=mask)
         )
         for name, solver in ALONE.items():
             fits[f"{data.name}, {name}"] = lambda solver=solver: [
@@ -265,7 +265,7 @@ def compile_all() -> None:
     for n_rows in (400, 150_000):
         X, y = rng.normal(size=(n_rows, 3)), np.arange(n_rows) % 50 == 0
         for rows in (X, sparse.csr_array(X)):
-            quietly(lambda rows=rows, y=y: RankSVC(max_iter=3).fit(rows, y))
+            quietly(lambda rows=rows, y=y: RankSVC(max_iter=3, bound="convex").fit(rows, y))
     sets = Dataset("compiled", X[:400], y[:400] * 1.0, X[:400], y[:400] * 1.0, qid=np.arange(400) // 100)
     for rival in rivals_for(sets, 1.0).values():
         rival()

@@ -131,8 +131,8 @@ def _rank_svc(loss: str) -> Callable[[_Split], _Outcome]:
 
     def run(split: _Split) -> _Outcome:
         y = split.y == _DIGIT
-        C = RankSVCCV(loss=loss, Cs=np.logspace(0, 5, 6), cv=_folds(split)).fit(split.X, y).C_
-        model, seconds = _timed(lambda: RankSVC(loss=loss, C=C).fit(split.X, y))
+        C = RankSVCCV(loss=loss, Cs=np.logspace(0, 5, 6), cv=_folds(split), bound="convex").fit(split.X, y).C_
+        model, seconds = _timed(lambda: RankSVC(loss=loss, C=C, bound="convex").fit(split.X, y))
         return _Outcome(model.decision_function(split.X_test), seconds, model.gap_)
 
     return run
@@ -190,7 +190,7 @@ def _all_digits(split: _Split) -> None:
     from rankhinge import RankSVCCV
 
     # Ten problems in lockstep, each with a C of its own.
-    model = RankSVCCV(Cs=np.logspace(0, 5, 6), cv=_folds(split)).fit(split.X, split.y)
+    model = RankSVCCV(Cs=np.logspace(0, 5, 6), cv=_folds(split), bound="convex").fit(split.X, split.y)
     scores = model.decision_function(split.X_test)
     ours, theirs = [], []
     for digit in range(10):

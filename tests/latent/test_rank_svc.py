@@ -23,7 +23,7 @@ from tests.svm.helpers import binary, multiclass, multilabel
 @pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
 def test_one_candidate_a_bag_is_rank_svc(data, solver):
     X, y = data()
-    plain = RankSVC(C=30.0, solver=solver).fit(X, y)
+    plain = RankSVC(C=30.0, solver=solver, bound="convex").fit(X, y)
     latent = LatentRankSVC(C=30.0, solver=solver).fit(X, y)
     np.testing.assert_array_equal(latent.coef_, plain.coef_)
     np.testing.assert_allclose(latent.intercept_, plain.intercept_, rtol=1e-9)
@@ -41,7 +41,7 @@ def test_all_chosen_is_rank_svc(loss):
     bags, y = bags_and_labels()
     chosen = np.random.default_rng(0).integers(0, bags.sizes)
     X = np.stack([bag[h] for bag, h in zip(bags, chosen, strict=True)])
-    plain = RankSVC(loss, C=30.0, tol=1e-9).fit(X, y)
+    plain = RankSVC(loss, C=30.0, tol=1e-9, bound="convex").fit(X, y)
     latent = LatentRankSVC(loss, C=30.0, tol=1e-9).fit(bags, y, chosen=chosen)
     np.testing.assert_allclose(latent.coef_, plain.coef_, rtol=1e-4, atol=1e-5)
     assert latent.objective_ == pytest.approx(plain.objective_, rel=1e-8)

@@ -11,7 +11,7 @@ from scipy import sparse
 from rankhinge import RankSVC, SVMRanker
 from tests.svm.helpers import binary
 
-SETTINGS = {"C": 20.0, "tol": 1e-10}
+SETTINGS = {"bound": "convex", "C": 20.0, "tol": 1e-10}
 
 
 def counts():
@@ -96,7 +96,7 @@ def test_pandas():
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[list("badc")])
     qid = pd.Series(np.arange(50) % 5).map("query {}".format)
-    ranker = SVMRanker().fit(frame, pd.Series(y), qid=qid)
+    ranker = SVMRanker(bound="convex").fit(frame, pd.Series(y), qid=qid)
     assert ranker.score(frame, pd.Series(y), qid=qid) == ranker.score(frame, y, qid=list(qid))
 
 
@@ -109,8 +109,8 @@ def test_polars():
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     assert model.feature_names_in_.tolist() == list("abcd")
     qid = pl.Series([f"query {k % 5}" for k in range(50)])
-    ranker = SVMRanker().fit(frame, pl.Series(y), qid=qid)
-    same = SVMRanker().fit(X, y, qid=qid.to_list())
+    ranker = SVMRanker(bound="convex").fit(frame, pl.Series(y), qid=qid)
+    same = SVMRanker(bound="convex").fit(X, y, qid=qid.to_list())
     assert ranker.score(frame, pl.Series(y), qid=qid) == same.score(X, y, qid=qid.to_list())
 
 
@@ -124,7 +124,7 @@ def test_memory_mapped_file_is_not_loaded(tmp_path, dtype, order):
     y = np.asarray(X[:, 0]) > 12
     X.flush()
     X = np.memmap(tmp_path / "X", dtype=dtype, mode="r", shape=(n, d), order=order)
-    model = RankSVC(C=0.01, tol=0.05)
+    model = RankSVC(C=0.01, tol=0.05, bound="convex")
     model.fit(X[:200], y[:200])  # compiles
     tracemalloc.start()
     try:
@@ -145,5 +145,5 @@ def test_features_are_left_as_they_are(hold):
     data = held if isinstance(held, np.ndarray) else held.data
     before = data.copy()
     data.flags.writeable = False
-    RankSVC().fit(held, y)
+    RankSVC(bound="convex").fit(held, y)
     np.testing.assert_array_equal(data, before)

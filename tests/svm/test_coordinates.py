@@ -74,15 +74,15 @@ def test_what_has_few_empty_columns_or_is_dense_stays_as_it_is():
 
 
 FITS = {
-    "binary": (lambda: RankSVC(C=20.0), binary),
-    "multiclass": (lambda: RankSVC(C=20.0), multiclass),
+    "binary": (lambda: RankSVC(C=20.0, bound="convex"), binary),
+    "multiclass": (lambda: RankSVC(C=20.0, bound="convex"), multiclass),
     "tight": (lambda: RankSVC(bound="tight"), binary),
     "approximate": (lambda: ApproximateRankSVC(C=20.0), binary),
-    "search": (lambda: RankSVCCV(Cs=[1.0, 20.0], random_state=0), binary),
+    "search": (lambda: RankSVCCV(Cs=[1.0, 20.0], random_state=0, bound="convex"), binary),
     "tight search": (lambda: RankSVCCV(bound="tight", random_state=0), multiclass),
-    "ranker": (lambda: SVMRanker(C=20.0), graded),
+    "ranker": (lambda: SVMRanker(C=20.0, bound="convex"), graded),
     "tight ranker": (lambda: SVMRanker(bound="tight"), graded),
-    "search for a ranker": (lambda: SVMRankerCV(Cs=[1.0, 20.0], cv=3, random_state=0), graded),
+    "search for a ranker": (lambda: SVMRankerCV(Cs=[1.0, 20.0], cv=3, random_state=0, bound="convex"), graded),
 }
 
 
@@ -118,7 +118,7 @@ def test_a_path_has_all_columns():
 
 def test_a_warm_start_is_taken_from_all_columns():
     X, y = binary(n=200)
-    model = RankSVC(C=20.0, warm_start=True).fit(hashed(X), y)
+    model = RankSVC(C=20.0, warm_start=True, bound="convex").fit(hashed(X), y)
     first = model.n_passes_
     assert model.fit(hashed(X), y).n_passes_ < first
     # A model of all columns is a start for some of them, too.
@@ -144,9 +144,9 @@ def test_empty_columns_cost_no_memory():
     width = 1 << 20
     entries = sparse.coo_array(X)
     wide = sparse.csr_array((entries.data, (entries.row, rng.permutation(width)[entries.col])), shape=(300, width))
-    RankSVC(C=100.0).fit(wide, y)
+    RankSVC(C=100.0, bound="convex").fit(wide, y)
     tracemalloc.start()
-    model = RankSVC(C=100.0).fit(wide, y)
+    model = RankSVC(C=100.0, bound="convex").fit(wide, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # Weights, the counts of the columns and where each has gone: not a vector for each plane.
@@ -217,12 +217,12 @@ def test_where_the_space_of_the_rows_is_not_taken():
 
 
 WIDE = {
-    "binary": (lambda: RankSVC(C=0.01), False),
-    "multiclass": (lambda: RankSVC(C=0.01), True),
-    "ndcg by cutting planes": (lambda: RankSVC("ndcg", C=0.01, solver="cutting-plane"), False),
+    "binary": (lambda: RankSVC(C=0.01, bound="convex"), False),
+    "multiclass": (lambda: RankSVC(C=0.01, bound="convex"), True),
+    "ndcg by cutting planes": (lambda: RankSVC("ndcg", C=0.01, solver="cutting-plane", bound="convex"), False),
     "tight": (lambda: RankSVC(bound="tight", scale=0.5), False),
     "approximate": (lambda: ApproximateRankSVC(C=0.01), False),
-    "search": (lambda: RankSVCCV(Cs=[1e-3, 1e-2], cv=3, random_state=0), False),
+    "search": (lambda: RankSVCCV(Cs=[1e-3, 1e-2], cv=3, random_state=0, bound="convex"), False),
     "tight search": (lambda: RankSVCCV(bound="tight", cv=3, random_state=0), False),
 }
 
@@ -258,10 +258,10 @@ def test_a_fit_in_the_space_of_the_rows(name, monkeypatch):
 def test_lists_and_paths_in_the_space_of_the_rows(monkeypatch):
     X, y = wide()
     qid = np.arange(60) // 15
-    ranker = SVMRanker(C=0.1, tol=1e-6).fit(X, y, qid=qid)
+    ranker = SVMRanker(C=0.1, tol=1e-6, bound="convex").fit(X, y, qid=qid)
     path = rank_svm_path(X, y == 0, [1e-3, 1e-2], tol=1e-6)
     monkeypatch.setattr(coordinates_module, "_SAMPLES", 0)
-    judge = SVMRanker(C=0.1, tol=1e-6).fit(X, y, qid=qid)
+    judge = SVMRanker(C=0.1, tol=1e-6, bound="convex").fit(X, y, qid=qid)
     assert ranker.coef_.shape == (1100,)
     assert ranker.objective_ == pytest.approx(judge.objective_, rel=1e-5)
     np.testing.assert_allclose(path.objectives, rank_svm_path(X, y == 0, [1e-3, 1e-2], tol=1e-6).objectives, rtol=1e-5)
@@ -272,7 +272,7 @@ def test_lists_and_paths_in_the_space_of_the_rows(monkeypatch):
 
 def test_a_warm_start_in_the_space_of_the_rows():
     X, y = wide()
-    model = RankSVC(C=0.01, warm_start=True, tol=1e-4).fit(X, y == 0)
+    model = RankSVC(C=0.01, warm_start=True, tol=1e-4, bound="convex").fit(X, y == 0)
     first = model.n_passes_
     assert model.fit(X, y == 0).n_passes_ < first
 
@@ -287,7 +287,7 @@ def test_an_interrupt_in_the_space_of_the_rows(monkeypatch):
         return evaluate(self, *arguments, **options)
 
     monkeypatch.setattr(RankingObjective, "evaluate", interrupted)
-    model = RankSVC(C=0.1, tol=1e-9)
+    model = RankSVC(C=0.1, tol=1e-9, bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y == 0)
     assert model.status_ == "interrupted"
@@ -302,9 +302,9 @@ def test_a_mapped_X_is_not_copied_for_the_space_of_its_rows(tmp_path):
     y = (X[:, :200].sum(axis=1) + rng.normal(size=100) > 5).astype(int)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    RankSVC(C=0.01).fit(mapped, y)
+    RankSVC(C=0.01, bound="convex").fit(mapped, y)
     tracemalloc.start()
-    RankSVC(C=0.01).fit(mapped, y)
+    RankSVC(C=0.01, bound="convex").fit(mapped, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.5 * X.nbytes

@@ -29,22 +29,25 @@ def test_scores_are_those_of_separate_fits():
     X, y = binary(noise=2.0)
     folds = PredefinedSplit(np.arange(60) % 3)
     # At a tight tolerance both are at the optimum, and rank alike.
-    model = RankSVCCV(Cs=CS, cv=folds, tol=1e-9).fit(X, y)
+    model = RankSVCCV(Cs=CS, cv=folds, tol=1e-9, bound="convex").fit(X, y)
     expected = [
-        [RankSVC(C=C, tol=1e-9).fit(X[train], y[train]).score(X[test], y[test]) for train, test in folds.split()]
+        [
+            RankSVC(C=C, tol=1e-9, bound="convex").fit(X[train], y[train]).score(X[test], y[test])
+            for train, test in folds.split()
+        ]
         for C in CS
     ]
     np.testing.assert_allclose(model.scores_, expected, atol=1e-9)
     best = int(np.argmax(np.mean(expected, axis=1)))
     assert CS[best] == model.C_
-    final = RankSVC(C=model.C_, tol=1e-9).fit(X, y)
+    final = RankSVC(C=model.C_, tol=1e-9, bound="convex").fit(X, y)
     np.testing.assert_allclose(model.coef_, final.coef_, atol=1e-9)
     np.testing.assert_allclose(model.intercept_, final.intercept_, atol=1e-9)
 
 
 def test_ranker_scores_are_those_of_separate_fits():
     X, y, qid = graded(n_queries=9)
-    model = SVMRankerCV(Cs=CS, cv=3, tol=1e-9, random_state=5).fit(X, y, qid=qid)
+    model = SVMRankerCV(Cs=CS, cv=3, tol=1e-9, random_state=5, bound="convex").fit(X, y, qid=qid)
     # Queries are numbered by their first appearance.
     codes = np.array([list(dict.fromkeys(qid.tolist())).index(q) for q in qid.tolist()])
     fold_of_query = model._unit_folds(codes, 3)
@@ -52,7 +55,7 @@ def test_ranker_scores_are_those_of_separate_fits():
         for fold in range(3):
             test = fold_of_query[codes] == fold
             assert not set(qid[test]) & set(qid[~test])
-            fitted = SVMRanker(C=C, tol=1e-9).fit(X[~test], y[~test], qid=qid[~test])
+            fitted = SVMRanker(C=C, tol=1e-9, bound="convex").fit(X[~test], y[~test], qid=qid[~test])
             assert model.scores_[place, fold] == pytest.approx(fitted.score(X[test], y[test], qid=qid[test]), abs=1e-9)
     assert model.C_ in CS
     assert model.gap_ <= 1e-9
@@ -60,9 +63,11 @@ def test_ranker_scores_are_those_of_separate_fits():
 
 def test_five_folds_by_default():
     X, y, qid = graded(n_queries=9)
-    model = SVMRankerCV(Cs=CS, random_state=0).fit(X, y, qid=qid)
+    model = SVMRankerCV(Cs=CS, random_state=0, bound="convex").fit(X, y, qid=qid)
     assert model.cv is None
-    np.testing.assert_array_equal(model.scores_, SVMRankerCV(Cs=CS, cv=5, random_state=0).fit(X, y, qid=qid).scores_)
+    np.testing.assert_array_equal(
+        model.scores_, SVMRankerCV(Cs=CS, cv=5, random_state=0, bound="convex").fit(X, y, qid=qid).scores_
+    )
 
 
 @pytest.mark.parametrize("bound", ["convex", "tight"])
@@ -99,7 +104,7 @@ def test_folds_do_not_copy_a_mapped_X(tmp_path, bound):
 @pytest.mark.parametrize("estimator", [RankSVCCV, SVMRankerCV])
 def test_deterministic_for_a_seed(estimator):
     X, y = binary(noise=2.0)
-    options = {"loss": "ap", "Cs": CS, "cv": 3}
+    options = {"bound": "convex", "loss": "ap", "Cs": CS, "cv": 3}
     models = [estimator(random_state=seed, **options).fit(X, y) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
@@ -109,28 +114,28 @@ def test_deterministic_for_a_seed(estimator):
 @pytest.mark.parametrize("data", [multiclass, multilabel])
 def test_each_problem_has_its_own_C(data):
     X, y = data()
-    model = RankSVCCV(Cs=CS, cv=2, random_state=0).fit(X, y)
+    model = RankSVCCV(Cs=CS, cv=2, random_state=0, bound="convex").fit(X, y)
     assert model.C_.shape == (3,)
     assert set(model.C_) <= set(CS)
     assert model.scores_.shape == (3, 3, 2)
     best = np.array(CS)[np.argmax(model.scores_.mean(axis=2), axis=1)]
     np.testing.assert_array_equal(model.C_, best)
-    np.testing.assert_allclose(model.objective_, RankSVC(C=model.C_).fit(X, y).objective_, rtol=2e-3)
+    np.testing.assert_allclose(model.objective_, RankSVC(C=model.C_, bound="convex").fit(X, y).objective_, rtol=2e-3)
 
 
 def test_number_of_values():
     X, y = binary()
-    model = RankSVCCV(Cs=3, cv=2, random_state=0).fit(X, y)
+    model = RankSVCCV(Cs=3, cv=2, random_state=0, bound="convex").fit(X, y)
     np.testing.assert_allclose(model.Cs_, [1e-1, 1e2, 1e5])
-    assert np.all(np.diff(RankSVCCV(Cs=[10.0, 1.0], cv=2).fit(X, y).Cs_) > 0)
+    assert np.all(np.diff(RankSVCCV(Cs=[10.0, 1.0], cv=2, bound="convex").fit(X, y).Cs_) > 0)
 
 
 def test_groups_stay_together():
     X, y = binary()
     groups = np.arange(60) // 10
     folds = [(train, test) for train, test in GroupKFold(3).split(X, y, groups)]
-    by_splitter = RankSVCCV(Cs=CS, cv=GroupKFold(3)).fit(X, y, groups=groups)
-    by_folds = RankSVCCV(Cs=CS, cv=folds).fit(X, y)
+    by_splitter = RankSVCCV(Cs=CS, cv=GroupKFold(3), bound="convex").fit(X, y, groups=groups)
+    by_folds = RankSVCCV(Cs=CS, cv=folds, bound="convex").fit(X, y)
     np.testing.assert_array_equal(by_splitter.scores_, by_folds.scores_)
 
 
@@ -138,7 +143,7 @@ def test_sorted_labels_are_shuffled():
     """A file sorted by class: folds cut in order would have one class only."""
     X, Y = multilabel(n=60, n_labels=2)
     order = np.argsort(Y[:, 0], kind="stable")
-    model = RankSVCCV(Cs=[1.0], cv=5, random_state=0).fit(X[order], Y[order])
+    model = RankSVCCV(Cs=[1.0], cv=5, random_state=0, bound="convex").fit(X[order], Y[order])
     assert np.isfinite(model.scores_).all()
 
 
@@ -146,16 +151,19 @@ def test_folds_that_cannot_be():
     X, y = binary()
     positive = np.flatnonzero(y)
     with pytest.raises(ValueError, match="no fold has both a positive and a negative in its training part"):
-        RankSVCCV(cv=[(positive[:5], np.arange(60))]).fit(X, y)
+        RankSVCCV(cv=[(positive[:5], np.arange(60))], bound="convex").fit(X, y)
     with pytest.raises(ValueError, match="fold 1 has rows more than once"):
-        RankSVCCV(cv=[(np.arange(30), np.arange(30, 60)), (np.arange(60) // 2, np.arange(30, 60))]).fit(X, y)
+        RankSVCCV(cv=[(np.arange(30), np.arange(30, 60)), (np.arange(60) // 2, np.arange(30, 60))], bound="convex").fit(
+            X, y
+        )
 
 
 def test_mask():
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     models = [
-        RankSVCCV(Cs=CS, cv=2, random_state=0).fit(X, labels, mask=mask) for labels in (Y, np.where(mask, Y, 1 - Y))
+        RankSVCCV(Cs=CS, cv=2, random_state=0, bound="convex").fit(X, labels, mask=mask)
+        for labels in (Y, np.where(mask, Y, 1 - Y))
     ]
     np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
@@ -165,14 +173,16 @@ def test_weights_of_levels_that_a_fold_lacks():
     """The only list with the highest grade is in one test part: the other parts still have their weights."""
     X, y, qid = graded(n_queries=4, n_grades=3)
     y = np.where((y == 2) & (qid > 0), 1, y)
-    model = SVMRankerCV(loss="ap", level_weights=[1.0, 5.0], Cs=[1.0], cv=4, random_state=0).fit(X, y, qid=qid)
+    model = SVMRankerCV(loss="ap", level_weights=[1.0, 5.0], Cs=[1.0], cv=4, random_state=0, bound="convex").fit(
+        X, y, qid=qid
+    )
     assert np.isfinite(model.scores_).all()
 
 
 def test_query_weight_is_cut_with_the_rows():
     X, y, qid = graded()
     by_row, by_query = (
-        SVMRankerCV(Cs=CS, cv=3, random_state=0).fit(X, y, qid=qid, query_weight=weight)
+        SVMRankerCV(Cs=CS, cv=3, random_state=0, bound="convex").fit(X, y, qid=qid, query_weight=weight)
         for weight in (1.0 + qid, {q: 1.0 + q for q in range(6)})
     )
     np.testing.assert_allclose(by_row.scores_, by_query.scores_, atol=1e-12)
@@ -183,13 +193,15 @@ def test_scoring_by_another_metric():
     X, y = binary(noise=2.0)
     folds = PredefinedSplit(np.arange(60) % 3)
     train, test = next(iter(folds.split()))
-    by_name = RankSVCCV(Cs=CS, cv=folds, tol=1e-9, scoring="precision@5").fit(X, y)
-    fitted = RankSVC(C=CS[1], tol=1e-9).fit(X[train], y[train])
+    by_name = RankSVCCV(Cs=CS, cv=folds, tol=1e-9, scoring="precision@5", bound="convex").fit(X, y)
+    fitted = RankSVC(C=CS[1], tol=1e-9, bound="convex").fit(X[train], y[train])
     expected = metrics.precision_at_k(y[test] == 1, fitted.decision_function(X[test]), k=5)
     assert by_name.scores_[1, 0] == pytest.approx(expected)
-    by_function = RankSVCCV(Cs=CS, cv=folds, tol=1e-9, scoring=partial(metrics.precision_at_k, k=5)).fit(X, y)
+    by_function = RankSVCCV(
+        Cs=CS, cv=folds, tol=1e-9, scoring=partial(metrics.precision_at_k, k=5), bound="convex"
+    ).fit(X, y)
     np.testing.assert_array_equal(by_name.scores_, by_function.scores_)
-    assert not np.allclose(by_name.scores_, RankSVCCV(Cs=CS, cv=folds, tol=1e-9).fit(X, y).scores_)
+    assert not np.allclose(by_name.scores_, RankSVCCV(Cs=CS, cv=folds, tol=1e-9, bound="convex").fit(X, y).scores_)
 
 
 @pytest.mark.parametrize("bound", ["convex", "tight"])
@@ -207,33 +219,37 @@ def test_scoring_of_queries(bound):
 def test_unknown_scoring(scoring):
     X, y = binary()
     with pytest.raises(ValueError, match=rf"scoring='{scoring}' is not known: "):
-        RankSVCCV(scoring=scoring).fit(X, y)
+        RankSVCCV(scoring=scoring, bound="convex").fit(X, y)
     with pytest.raises(ValueError, match="is not known"):
-        SVMRankerCV(scoring=scoring).fit(X, y)
+        SVMRankerCV(scoring=scoring, bound="convex").fit(X, y)
 
 
 @pytest.mark.parametrize("scoring", ["precision", "precision_at_k"])
 def test_scoring_that_needs_a_depth(scoring):
     X, y = binary()
     with pytest.raises(ValueError, match=rf"scoring='{scoring}' needs a depth: 'precision@5' for instance"):
-        RankSVCCV(scoring=scoring).fit(X, y)
+        RankSVCCV(scoring=scoring, bound="convex").fit(X, y)
 
 
 def test_a_function_that_takes_something_else():
     X, y, qid = graded(n_queries=12)
     with pytest.raises(ValueError, match=r"cannot be called with \(labels, scores, qid\): .*'qid'"):
-        SVMRankerCV(scoring=lambda labels, scores: 0.0).fit(X, y, qid=qid)
+        SVMRankerCV(scoring=lambda labels, scores: 0.0, bound="convex").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match=r"cannot be called with \(labels, scores\): .*'k'"):
-        RankSVCCV(scoring=metrics.precision_at_k).fit(X, y > 0)
+        RankSVCCV(scoring=metrics.precision_at_k, bound="convex").fit(X, y > 0)
 
 
 def test_a_metric_of_the_users_sees_lists_with_a_relevant_sample_only():
     X, y, qid = graded(n_queries=12)
     y[qid % 4 == 0] = 0
-    model = SVMRankerCV(Cs=[1.0, 10.0], cv=2, scoring=metrics.ndcg, random_state=0).fit(X, y, qid=qid)
+    model = SVMRankerCV(Cs=[1.0, 10.0], cv=2, scoring=metrics.ndcg, random_state=0, bound="convex").fit(X, y, qid=qid)
     assert np.isfinite(model.scores_).all()
-    named = SVMRankerCV(Cs=[1.0, 10.0], cv=2, scoring="ndcg", gains="linear", random_state=0).fit(X, y, qid=qid)
-    linear = SVMRankerCV(Cs=[1.0, 10.0], cv=2, scoring=metrics.ndcg, gains="linear", random_state=0).fit(X, y, qid=qid)
+    named = SVMRankerCV(Cs=[1.0, 10.0], cv=2, scoring="ndcg", gains="linear", random_state=0, bound="convex").fit(
+        X, y, qid=qid
+    )
+    linear = SVMRankerCV(
+        Cs=[1.0, 10.0], cv=2, scoring=metrics.ndcg, gains="linear", random_state=0, bound="convex"
+    ).fit(X, y, qid=qid)
     np.testing.assert_allclose(linear.scores_, named.scores_)
 
 
@@ -254,8 +270,10 @@ def test_a_single_start_is_tried_once():
 def test_weights_of_queries_in_any_container(hold):
     X, y, qid = graded(n_queries=10)
     weights = 1.0 + qid % 3
-    by_row = SVMRankerCV(Cs=[1.0, 10.0], cv=2, random_state=0).fit(X, y, qid=qid, query_weight=hold(weights))
-    by_query = SVMRankerCV(Cs=[1.0, 10.0], cv=2, random_state=0)
+    by_row = SVMRankerCV(Cs=[1.0, 10.0], cv=2, random_state=0, bound="convex").fit(
+        X, y, qid=qid, query_weight=hold(weights)
+    )
+    by_query = SVMRankerCV(Cs=[1.0, 10.0], cv=2, random_state=0, bound="convex")
     by_query.fit(X, y, qid=qid, query_weight={q: 1.0 + q % 3 for q in range(10)})
     np.testing.assert_array_equal(by_row.scores_, by_query.scores_)
     np.testing.assert_array_equal(by_row.coef_, by_query.coef_)
@@ -263,10 +281,10 @@ def test_weights_of_queries_in_any_container(hold):
 
 def test_of_equally_good_values_the_smallest_C_is_taken():
     X, y = binary()
-    tied = RankSVCCV(Cs=CS, cv=2, scoring=lambda relevant, scores: 0.5).fit(X, y)
+    tied = RankSVCCV(Cs=CS, cv=2, scoring=lambda relevant, scores: 0.5, bound="convex").fit(X, y)
     assert CS[0] == tied.C_
     values = iter([0.5, 0.5, 0.5, 0.7, 0.6, 0.6])
-    model = RankSVCCV(Cs=CS, cv=2, scoring=lambda relevant, scores: next(values)).fit(X, y)
+    model = RankSVCCV(Cs=CS, cv=2, scoring=lambda relevant, scores: next(values), bound="convex").fit(X, y)
     np.testing.assert_allclose(model.scores_.mean(axis=1), [0.5, 0.6, 0.6])
     assert CS[1] == model.C_
 
@@ -277,7 +295,9 @@ def test_labels_that_no_fold_can_judge_have_the_median_C_of_the_others():
     best = set()
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        model = RankSVCCV(Cs=CS, cv=3, random_state=0, scoring=lambda *_, rng=rng: 0.5 + 0.004 * rng.normal())
+        model = RankSVCCV(
+            Cs=CS, cv=3, random_state=0, scoring=lambda *_, rng=rng: 0.5 + 0.004 * rng.normal(), bound="convex"
+        )
         with pytest.warns(UserWarning, match=r"labels \[1\] have no fold"):
             model.fit(X, Y)
         assert np.isnan(model.scores_[1]).any(axis=0).all()
@@ -306,14 +326,14 @@ def test_a_single_positive_cannot_be_in_both_parts():
             pytest.warns(UserWarning, match="least populated class"),
             pytest.raises(ValueError, match=r"in its training part and in its test part, .* with a single positive"),
         ):
-            RankSVCCV(Cs=2, cv=2, random_state=0).fit(X, y)
+            RankSVCCV(Cs=2, cv=2, random_state=0, bound="convex").fit(X, y)
 
 
 @pytest.mark.parametrize("size", [1e308, 1e-320])
 def test_weights_of_queries_of_any_size(size):
     X, y, qid = graded(n_queries=12)
     models = [
-        SVMRankerCV(Cs=2, cv=3, random_state=0).fit(X, y, qid=qid, query_weight=weight)
+        SVMRankerCV(Cs=2, cv=3, random_state=0, bound="convex").fit(X, y, qid=qid, query_weight=weight)
         for weight in (None, np.full(y.size, size))
     ]
     np.testing.assert_allclose(models[1].scores_, models[0].scores_, rtol=1e-12)
@@ -329,7 +349,7 @@ def test_the_folds_of_a_label_are_given_up_together():
         seen[fold].append(scores)
         return 0.5 + (0.1 if fold else -0.1) * len(seen[fold])
 
-    RankSVCCV(Cs=np.logspace(-1, 2, 5), cv=2, scoring=scoring, random_state=0).fit(X, y)
+    RankSVCCV(Cs=np.logspace(-1, 2, 5), cv=2, scoring=scoring, random_state=0, bound="convex").fit(X, y)
     for scores in seen.values():
         assert len(scores) == 5
         assert not any(np.array_equal(before, after) for before, after in pairwise(scores))
@@ -341,7 +361,7 @@ def test_folds_that_run_apart_choose_among_what_all_of_them_have_seen(monkeypatc
     monkeypatch.setattr(lockstep, "_ENTRIES", 2 * y.size)
     given_up = 0
     for seed in range(12):
-        model = RankSVCCV(cv=4, random_state=seed).fit(X, y)
+        model = RankSVCCV(cv=4, random_state=seed, bound="convex").fit(X, y)
         halves = model.scores_[:, :2].mean(axis=1), model.scores_[:, 2:].mean(axis=1)
         lasts = [_last_point(half) for half in halves]
         given_up += min(lasts) < max(lasts)
@@ -363,10 +383,10 @@ def test_the_binary_machine_is_judged_as_score_judges_it(data):
     X, y = data(n=120)
     folds = list(StratifiedKFold(4).split(X, y))
     Cs = [0.1, 1.0, 10.0, 100.0]
-    model = RankSVCCV("zero-one", Cs, cv=folds, tol=1e-6).fit(X, y)
+    model = RankSVCCV("zero-one", Cs, cv=folds, tol=1e-6, bound="convex").fit(X, y)
     for fold, (train, test) in enumerate(folds):
         for place, C in enumerate(Cs):
-            alone = RankSVC("zero-one", C, tol=1e-6).fit(X[train], y[train])
+            alone = RankSVC("zero-one", C, tol=1e-6, bound="convex").fit(X[train], y[train])
             mean = np.mean(model.scores_[..., place, fold])
             assert mean == pytest.approx(alone.score(X[test], y[test]), abs=1e-2)
 
@@ -384,7 +404,7 @@ def test_folds_with_many_features_run_apart(monkeypatch):
             sizes.append(self.problems.size)
 
     monkeypatch.setattr(folds_module, "Batch", Seen)
-    options = {"Cs": 3, "cv": 3, "tol": 1e-9, "random_state": 0}
+    options = {"bound": "convex", "Cs": 3, "cv": 3, "tol": 1e-9, "random_state": 0}
     together = RankSVCCV(**options).fit(wide, y)
     assert sizes == [9]
     monkeypatch.setattr(lockstep, "_ENTRIES", 16 * 204 * 2)
@@ -398,7 +418,10 @@ def test_folds_with_many_features_run_apart(monkeypatch):
 
 def test_classes_share_the_samples_of_a_fold():
     targets = encode_targets(multiclass()[1])
-    for parts in (list(RankSVCCV()._parts(targets, 0, np.arange(60), np.arange(60, 90))), targets.lists()):
+    for parts in (
+        list(RankSVCCV(bound="convex")._parts(targets, 0, np.arange(60), np.arange(60, 90))),
+        targets.lists(),
+    ):
         indices = [getattr(part, "lists", part).index for part in parts]
         assert len(indices) == 3
         assert all(index is indices[0] for index in indices)
@@ -423,7 +446,7 @@ def test_who_is_given_up_is_not_solved_any_more(monkeypatch):
         return 0.5 ** (call // 6) if call % 3 == 0 else 1.0
 
     monkeypatch.setattr(path_module, "make_solver", noting)
-    RankSVCCV(Cs=6, cv=2, scoring=scoring, random_state=0).fit(X, y)
+    RankSVCCV(Cs=6, cv=2, scoring=scoring, random_state=0, bound="convex").fit(X, y)
     assert solved == [6, 6, 6, 4, 4, 4]
 
 
@@ -436,7 +459,7 @@ def test_who_is_given_up_is_not_solved_any_more(monkeypatch):
 def test_folds_are_judged_by_the_weights_of_their_queries(loss, scoring):
     X, y, qid = graded(n_queries=12, n_grades=2)
     y[qid >= 6] = 1 - y[qid >= 6]
-    options = {"loss": loss, "Cs": CS, "cv": 2, "scoring": scoring, "random_state": 0}
+    options = {"bound": "convex", "loss": loss, "Cs": CS, "cv": 2, "scoring": scoring, "random_state": 0}
     weights = {q: (0.0 if q >= 6 else 1.0 + q) for q in range(12)}
     model = SVMRankerCV(**options).fit(X, y, qid=qid, query_weight=weights)
     # Queries of weight 0 might be anything.

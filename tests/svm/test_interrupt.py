@@ -29,7 +29,7 @@ def interrupt_after(monkeypatch):
     return arm
 
 
-HARD = {"C": 1e4, "tol": 1e-9}
+HARD = {"bound": "convex", "C": 1e4, "tol": 1e-9}
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 20])
@@ -57,7 +57,7 @@ def test_classifier(interrupt_after, data, k):
 
 def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
     X, y = multilabel()
-    expected, calls = RankSVC().fit(X, y), []
+    expected, calls = RankSVC(bound="convex").fit(X, y), []
     original = rank_svc.cut_rankings
 
     def cut_rankings(*arguments):
@@ -67,7 +67,7 @@ def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
         return original(*arguments)
 
     monkeypatch.setattr(rank_svc, "cut_rankings", cut_rankings)
-    model = RankSVC()
+    model = RankSVC(bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
@@ -78,7 +78,7 @@ def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
 @pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
 def test_ranker(interrupt_after, solver):
     X, y, qid = graded()
-    model = SVMRanker(C=100.0, solver=solver)
+    model = SVMRanker(C=100.0, solver=solver, bound="convex")
     interrupt_after(3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, qid=qid)
@@ -116,7 +116,7 @@ def test_interrupt_of_a_second_fit(interrupt_after):
 @pytest.mark.parametrize("solver", ["bundle", "cutting-plane", "frank-wolfe"])
 def test_an_interrupt_before_anything_is_learnt_leaves_the_earlier_model(interrupt_after, solver):
     X, y = binary()
-    model = RankSVC(solver=solver).fit(X, y)
+    model = RankSVC(solver=solver, bound="convex").fit(X, y)
     before = dict(vars(model))
     interrupt_after(1)
     with pytest.raises(KeyboardInterrupt):
@@ -143,7 +143,7 @@ def test_approximation_in_its_first_stage_or_later(interrupt_after, k):
 
 def test_other_errors_pass_too(monkeypatch):
     X, y = binary()
-    model = RankSVC()
+    model = RankSVC(bound="convex")
     with monkeypatch.context() as patch:
         patch.setattr(RankingObjective, "adjoint", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -177,13 +177,13 @@ def test_other_system_errors_are_not_touched(monkeypatch):
 
     monkeypatch.setattr(RankingObjective, "evaluate", evaluate)
     with pytest.raises(SystemError, match="something else"):
-        RankSVC().fit(*binary())
+        RankSVC(bound="convex").fit(*binary())
 
 
 @pytest.mark.parametrize("n_gone", [0, 1, 5, 20])
 def test_an_interrupt_while_the_earlier_model_is_put_aside(monkeypatch, n_gone):
     X, y = binary()
-    model = RankSVC().fit(X, y)
+    model = RankSVC(bound="convex").fit(X, y)
     before = dict(vars(model))
     removed = _fitting._remove
 

@@ -19,8 +19,8 @@ from tests.svm.helpers import multiclass, multilabel
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_classes(solver, tol):
     X, y = multiclass(n_classes=4)
-    together = RankSVC(C=10.0, solver=solver, tol=tol).fit(X, y)
-    alone = [RankSVC(C=10.0, solver=solver, tol=tol).fit(X, y == k) for k in range(4)]
+    together = RankSVC(C=10.0, solver=solver, tol=tol, bound="convex").fit(X, y)
+    alone = [RankSVC(C=10.0, solver=solver, tol=tol, bound="convex").fit(X, y == k) for k in range(4)]
     for k, model in enumerate(alone):
         # Both lie within tol above the same minimum.
         assert together.objective_[k] == pytest.approx(model.objective_, rel=2 * tol)
@@ -36,9 +36,11 @@ def test_classes(solver, tol):
 def test_labels_with_their_own_C():
     X, Y = multilabel()
     C = [0.1, 10.0, 1000.0]
-    together = RankSVC(C=C).fit(X, Y)
+    together = RankSVC(C=C, bound="convex").fit(X, Y)
     for k in range(3):
-        assert together.objective_[k] == pytest.approx(RankSVC(C=C[k]).fit(X, Y[:, k]).objective_, rel=2e-3)
+        assert together.objective_[k] == pytest.approx(
+            RankSVC(C=C[k], bound="convex").fit(X, Y[:, k]).objective_, rel=2e-3
+        )
     # Problems end one by one, and the rows of those that have ended go on with their last values.
     assert together.history_["primal"].shape == (3, together.n_iter_.max())
     for k, n_iter in enumerate(together.n_iter_):
@@ -110,13 +112,13 @@ def test_history_of_problems_in_turn(by_twos, bound):
 def test_history_grows_with_the_problems_not_with_their_square(by_twos):
     X, Y = multilabel(n=40, n_labels=4)
     by_twos(40)
-    shapes = [RankSVC(C=10.0).fit(X, np.tile(Y, n)).history_["primal"].shape for n in (1, 3)]
+    shapes = [RankSVC(C=10.0, bound="convex").fit(X, np.tile(Y, n)).history_["primal"].shape for n in (1, 3)]
     assert shapes[0][1] == shapes[1][1]
 
 
 def test_a_warm_start_outlives_an_interrupt_while_it_waits(by_twos, monkeypatch):
     X, y = multiclass(d=6, n_classes=5)
-    model = RankSVC(C=100.0, warm_start=True).fit(X, y)
+    model = RankSVC(C=100.0, warm_start=True, bound="convex").fit(X, y)
     earlier, ranked = model.coef_.copy(), model.score(X, y)
     by_twos(len(y))
     original, calls = RankingObjective.adjoint, []
@@ -139,7 +141,7 @@ def test_a_warm_start_outlives_an_interrupt_while_it_waits(by_twos, monkeypatch)
 def test_interrupt_in_the_first_step_of_a_later_group(by_twos, monkeypatch):
     X, y = multiclass(d=6, n_classes=5)
     by_twos(len(y))
-    expected = RankSVC(C=100.0).fit(X, y)
+    expected = RankSVC(C=100.0, bound="convex").fit(X, y)
     original = CuttingPlane.step
 
     def step(self):
@@ -155,7 +157,7 @@ def test_interrupt_in_the_first_step_of_a_later_group(by_twos, monkeypatch):
 
     monkeypatch.setattr(CuttingPlane, "step", step)
     monkeypatch.setattr(RankSVC, "_solver_of", solver_of)
-    model = RankSVC(C=100.0)
+    model = RankSVC(C=100.0, bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_[:2], expected.coef_[:2])
@@ -178,9 +180,9 @@ def test_problems_that_have_not_begun_are_told(by_twos):
 
 def test_thresholds_are_set_group_by_group(by_twos):
     X, Y = multilabel(n_labels=3)
-    together = RankSVC(C=10.0).fit(X, Y)
+    together = RankSVC(C=10.0, bound="convex").fit(X, Y)
     by_twos(len(Y))
-    in_turn = RankSVC(C=10.0).fit(X, Y)
+    in_turn = RankSVC(C=10.0, bound="convex").fit(X, Y)
     np.testing.assert_array_equal(in_turn.predict(X), together.predict(X))
     assert in_turn.n_passes_ > together.n_passes_
 
@@ -226,7 +228,7 @@ def test_interrupt_while_others_wait(by_twos, monkeypatch, bound):
 def test_progress_of_problems_in_turn(by_twos, capsys):
     X, y = multiclass(d=6, n_classes=5)
     by_twos(len(y))
-    RankSVC(C=1.0, verbose=2).fit(X, y)
+    RankSVC(C=1.0, verbose=2, bound="convex").fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[0] for line in (lines[0], lines[-1])] == ["problems to come 3", "problems to come 0"]
     assert all("gap" in line for line in lines)

@@ -20,13 +20,15 @@ from tests.svm.helpers import binary, graded, multiclass, multilabel
 def test_missing_labels_are_not_scored_as_negatives(missing):
     X, y = binary()
     names = np.where(y == 1, "yes", "no").astype(object)
-    model = RankSVC().fit(X, names)
+    model = RankSVC(bound="convex").fit(X, names)
     names[3] = missing
     with pytest.raises(ValueError, match=r"y\[3\] is "):
         model.score(X, names)
 
 
-@pytest.mark.parametrize("fit", [lambda X, y: RankSVC().fit(X, y), lambda X, y: rank_svm_path(X, y, [1.0])])
+@pytest.mark.parametrize(
+    "fit", [lambda X, y: RankSVC(bound="convex").fit(X, y), lambda X, y: rank_svm_path(X, y, [1.0])]
+)
 def test_missing_labels_are_named_by_fit_too(fit):
     X, y = binary()
     words = np.where(y, "a", "b").astype(object)
@@ -38,16 +40,16 @@ def test_missing_labels_are_named_by_fit_too(fit):
 
 def test_numbers_as_objects_are_numbers():
     X, y = binary()
-    expected = RankSVC().fit(X, y)
+    expected = RankSVC(bound="convex").fit(X, y)
     for labels in (y.astype(object), y.astype(bool).astype(object), list(y), y.astype(float).astype(object)):
-        model = RankSVC().fit(X, labels)
+        model = RankSVC(bound="convex").fit(X, labels)
         assert model.classes_.dtype != object
         np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
 def test_labels_that_training_has_not_seen_are_relevant_to_no_class():
     X, y = multiclass()
-    model = RankSVC().fit(X, y)
+    model = RankSVC(bound="convex").fit(X, y)
     stranger = np.where(np.arange(y.size) % 7 == 0, 99, y)
     scores = model.decision_function(X)
     expected = [metrics.average_precision(stranger == label, scores[:, k]) for k, label in enumerate(model.classes_)]
@@ -56,7 +58,7 @@ def test_labels_that_training_has_not_seen_are_relevant_to_no_class():
 
 def test_entries_of_several_labels_are_checked_by_score_too():
     X, Y = multilabel()
-    model = RankSVC().fit(X, Y)
+    model = RankSVC(bound="convex").fit(X, Y)
     for value in (2, np.nan):
         wrong = Y.astype(np.float64)
         wrong[4, 1] = value
@@ -69,8 +71,8 @@ def test_what_lies_under_a_mask_does_not_matter(hold):
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) > 0.2
     blank = hold(np.where(mask, Y, np.nan))
-    plain = RankSVC().fit(X, Y, mask=mask)
-    np.testing.assert_array_equal(RankSVC().fit(X, blank, mask=mask).coef_, plain.coef_)
+    plain = RankSVC(bound="convex").fit(X, Y, mask=mask)
+    np.testing.assert_array_equal(RankSVC(bound="convex").fit(X, blank, mask=mask).coef_, plain.coef_)
     assert plain.score(X, blank, mask=mask) == plain.score(X, Y, mask=mask)
     path = rank_svm_path(X, blank, [1.0], mask=mask)
     np.testing.assert_array_equal(path.coefs[0], rank_svm_path(X, Y, [1.0], mask=mask).coefs[0])
@@ -88,20 +90,24 @@ def test_a_mask_does_not_hide_what_is_wrong_with_labels():
         (pd.DataFrame(Y).convert_dtypes().mask(Y == 1), "NaN|NA"),
     ]:
         with pytest.raises(ValueError, match=message):
-            RankSVC().fit(X, wrong, mask=mask)
+            RankSVC(bound="convex").fit(X, wrong, mask=mask)
     with pytest.raises(ValueError, match="a mask goes with a multilabel y"):
-        RankSVC().fit(X, np.where(Y[:, 0] == 1, "a", "b"), mask=mask[:, 0])
+        RankSVC(bound="convex").fit(X, np.where(Y[:, 0] == 1, "a", "b"), mask=mask[:, 0])
 
 
 def test_a_scorer_for_queries_is_taken_as_scoring():
     X, y, qid = graded(n_queries=12)
-    by_name = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring="ndcg@5").fit(X, y, qid=qid)
+    by_name = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring="ndcg@5", bound="convex").fit(
+        X, y, qid=qid
+    )
     scorer = metrics.make_query_scorer("ndcg", k=5)
-    by_scorer = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring=scorer).fit(X, y, qid=qid)
+    by_scorer = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring=scorer, bound="convex").fit(
+        X, y, qid=qid
+    )
     np.testing.assert_array_equal(by_scorer.scores_, by_name.scores_)
     X, y = binary()
-    by_name = RankSVCCV(Cs=[1.0, 10.0], cv=3, random_state=0, scoring="ndcg@5").fit(X, y)
-    by_scorer = RankSVCCV(Cs=[1.0, 10.0], cv=3, random_state=0, scoring=scorer).fit(X, y)
+    by_name = RankSVCCV(Cs=[1.0, 10.0], cv=3, random_state=0, scoring="ndcg@5", bound="convex").fit(X, y)
+    by_scorer = RankSVCCV(Cs=[1.0, 10.0], cv=3, random_state=0, scoring=scorer, bound="convex").fit(X, y)
     np.testing.assert_array_equal(by_scorer.scores_, by_name.scores_)
 
 
@@ -119,7 +125,7 @@ def test_a_scorer_knows_wrong_values_of_options_from_the_start():
 
 def test_a_search_that_drops_the_queries_is_not_silent():
     X, y, qid = graded(n_queries=9)
-    search = GridSearchCV(SVMRanker(), {"C": [1.0]}, cv=GroupKFold(3))
+    search = GridSearchCV(SVMRanker(bound="convex"), {"C": [1.0]}, cv=GroupKFold(3))
     with pytest.warns(UserWarning, match="score got no qid, after a fit to several queries"):
         search.fit(X, y, groups=qid, qid=qid)
 
@@ -137,7 +143,7 @@ def test_attributes_of_a_subclass_stay():
     X, y = binary()
     model = _Scaled().fit(X, y)
     scaled = StandardScaler().fit_transform(X)
-    plain = RankSVC().fit(scaled, y)
+    plain = RankSVC(bound="convex").fit(scaled, y)
     for _ in range(2):
         np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(scaled))
         model.fit(X, y)
@@ -150,11 +156,11 @@ def test_attributes_of_a_subclass_stay():
 @pytest.mark.parametrize(
     "model",
     [
-        RankSVC(),
+        RankSVC(bound="convex"),
         RankSVC(bound="tight"),
-        RankSVCCV(Cs=[1.0], cv=2),
+        RankSVCCV(Cs=[1.0], cv=2, bound="convex"),
         RankSVCCV(bound="tight", Cs=[1.0], cv=2),
-        SVMRanker("ap"),
+        SVMRanker("ap", bound="convex"),
         SVMRankerCV("ap", bound="tight", Cs=[1.0], cv=2),
         ApproximateRankSVC(),
         LatentRankSVC(),
@@ -169,7 +175,7 @@ def test_what_a_fit_sets_is_declared(model):
 
 def test_grades_whose_gains_are_huge():
     X, y, qid = graded(n_grades=2)
-    plain, huge = SVMRanker().fit(X, y, qid=qid), SVMRanker().fit(X, 1023 * y, qid=qid)
+    plain, huge = SVMRanker(bound="convex").fit(X, y, qid=qid), SVMRanker(bound="convex").fit(X, 1023 * y, qid=qid)
     np.testing.assert_allclose(huge.coef_, plain.coef_, rtol=1e-12)
     scores = plain.predict(X)
     expected = metrics.ndcg(y, scores, qid=qid, gains="exponential")
@@ -187,15 +193,15 @@ def test_weights_and_queries_in_odd_containers():
     X, y, qid = graded(n_queries=6)
     weights = np.ma.masked_array(np.ones(y.size), np.arange(y.size) == 3)
     with pytest.raises(ValueError, match=r"query_weight\[3\] is masked"):
-        SVMRanker().fit(X, y, qid=qid, query_weight=weights)
+        SVMRanker(bound="convex").fit(X, y, qid=qid, query_weight=weights)
     view = dict(enumerate(qid.tolist())).values()
-    searched = SVMRankerCV(Cs=[1.0], cv=2, random_state=0)
+    searched = SVMRankerCV(Cs=[1.0], cv=2, random_state=0, bound="convex")
     np.testing.assert_array_equal(searched.fit(X, y, qid=view).coef_, searched.fit(X, y, qid=qid).coef_)
 
 
 def test_one_value_of_a_grid_is_its_middle():
     X, y = binary()
-    assert pytest.approx(100.0) == RankSVCCV(Cs=1, cv=2).fit(X, y).C_
+    assert pytest.approx(100.0) == RankSVCCV(Cs=1, cv=2, bound="convex").fit(X, y).C_
     tight = RankSVCCV(bound="tight", Cs=2, scales=1, init_Cs=1, cv=2).fit(X, y)
     assert tight.init_Cs_ == pytest.approx([RankSVC(bound="tight").fit(X, y).init_C_])
     assert tight.scales_ == pytest.approx([np.count_nonzero(y == 0) * 10**-2.5])
@@ -205,22 +211,31 @@ def test_what_lies_under_the_mask_of_a_masked_array_is_no_value():
     X, y = binary()
     Xg, grades, qid = graded()
     masked = np.ma.array(y, mask=np.arange(y.size) == 3)
-    model, ranker = RankSVC().fit(X, y), SVMRanker().fit(Xg, grades, qid=qid)
-    for call in (RankSVC().fit, RankSVCCV().fit, model.score, lambda X, y: rank_svm_path(X, y, [1.0])):
+    model, ranker = RankSVC(bound="convex").fit(X, y), SVMRanker(bound="convex").fit(Xg, grades, qid=qid)
+    for call in (
+        RankSVC(bound="convex").fit,
+        RankSVCCV(bound="convex").fit,
+        model.score,
+        lambda X, y: rank_svm_path(X, y, [1.0]),
+    ):
         with pytest.raises(ValueError, match=r"y\[3\] is masked"):
             call(X, masked)
-    for call in (SVMRanker().fit, SVMRankerCV().fit, ranker.score):
+    for call in (SVMRanker(bound="convex").fit, SVMRankerCV(bound="convex").fit, ranker.score):
         with pytest.raises(ValueError, match=r"y\[0\] is masked"):
             call(Xg, np.ma.array(grades, mask=np.arange(grades.size) == 0), qid=qid)
     hidden = np.ma.array(X, mask=(np.arange(X.size) == 2 * X.shape[1] + 1).reshape(X.shape))
-    for call in (RankSVC().fit, lambda X, y: rank_svm_path(X, y, [1.0])):
+    for call in (RankSVC(bound="convex").fit, lambda X, y: rank_svm_path(X, y, [1.0])):
         with pytest.raises(ValueError, match=r"X\[2, 1\] is masked"):
             call(hidden, y)
     X, Y = multilabel()
     with pytest.raises(ValueError, match=r"mask\[0, 0\] is masked"):
-        RankSVC().fit(X, Y, mask=np.ma.array(np.ones(Y.shape, bool), mask=np.arange(Y.size).reshape(Y.shape) == 0))
+        RankSVC(bound="convex").fit(
+            X, Y, mask=np.ma.array(np.ones(Y.shape, bool), mask=np.arange(Y.size).reshape(Y.shape) == 0)
+        )
     # A masked array that masks nothing is an array.
-    np.testing.assert_array_equal(RankSVC().fit(X, np.ma.array(Y)).coef_, RankSVC().fit(X, Y).coef_)
+    np.testing.assert_array_equal(
+        RankSVC(bound="convex").fit(X, np.ma.array(Y)).coef_, RankSVC(bound="convex").fit(X, Y).coef_
+    )
 
 
 @pytest.mark.parametrize("wrong", [lambda M: M.astype(int), lambda M: M[:, :1], lambda M: M.T, lambda M: M[:, 0]])
@@ -228,8 +243,8 @@ def test_a_wrong_mask_is_named_where_labels_are_nan(wrong):
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     labels = np.where(mask, Y, np.nan)
-    model = RankSVC().fit(X, labels, mask=mask)
-    for call in (RankSVC().fit, model.score):
+    model = RankSVC(bound="convex").fit(X, labels, mask=mask)
+    for call in (RankSVC(bound="convex").fit, model.score):
         with pytest.raises(ValueError, match="mask must be bool of shape"):
             call(X, labels, mask=wrong(mask))
 
@@ -238,10 +253,12 @@ def test_a_mask_of_flags_that_may_be_missing_and_are_not():
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     frame = pd.DataFrame(mask).astype("boolean")
-    np.testing.assert_array_equal(RankSVC().fit(X, Y, mask=frame).coef_, RankSVC().fit(X, Y, mask=mask).coef_)
+    np.testing.assert_array_equal(
+        RankSVC(bound="convex").fit(X, Y, mask=frame).coef_, RankSVC(bound="convex").fit(X, Y, mask=mask).coef_
+    )
     frame.iloc[0, 0] = pd.NA
     with pytest.raises(ValueError, match="mask must be bool"):
-        RankSVC().fit(X, Y, mask=frame)
+        RankSVC(bound="convex").fit(X, Y, mask=frame)
 
 
 @pytest.mark.parametrize("bound", ["convex", "tight"])
@@ -257,4 +274,4 @@ def test_what_a_search_has_chosen_can_be_given_back(bound):
         model = RankSVC(C=search.C_, bound=bound, **options).fit(X, Y)
     np.testing.assert_allclose(model.coef_, search.coef_, rtol=1e-9)
     with pytest.raises(ValueError, match="C must be positive and finite, got nan"):
-        RankSVC(C=[1.0, np.nan, 1.0]).fit(*multilabel())
+        RankSVC(C=[1.0, np.nan, 1.0], bound="convex").fit(*multilabel())

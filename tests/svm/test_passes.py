@@ -104,5 +104,5 @@ def test_approximation_interrupted_in_its_second_stage(products, monkeypatch):
 @pytest.mark.parametrize("solver", ["frank-wolfe", "subgradient"])
 @pytest.mark.parametrize("data", [binary, multiclass, multilabel])
 def test_sweeps_of_each_problem(products, solver, data):
-    model = RankSVC(solver=solver).fit(*data())
+    model = RankSVC(solver=solver, bound="convex").fit(*data())
     assert model.n_passes_ == len(products)

@@ -15,11 +15,11 @@ from tests.svm.helpers import binary, multiclass
 pytestmark = pytest.mark.sklearn_compat
 
 ESTIMATORS = [
-    RankSVC(C=10.0),
-    RankSVC(loss=RBP(0.7), threshold="error"),
-    SVMRanker(loss="ap", C=10.0),
-    RankSVCCV(Cs=[1.0, 10.0], cv=2, random_state=0),
-    SVMRankerCV(loss="ap", Cs=[1.0, 10.0], cv=2, random_state=0),
+    RankSVC(C=10.0, bound="convex"),
+    RankSVC(loss=RBP(0.7), threshold="error", bound="convex"),
+    SVMRanker(loss="ap", C=10.0, bound="convex"),
+    RankSVCCV(Cs=[1.0, 10.0], cv=2, random_state=0, bound="convex"),
+    SVMRankerCV(loss="ap", Cs=[1.0, 10.0], cv=2, random_state=0, bound="convex"),
     ApproximateRankSVC(C=10.0),
 ]
 
@@ -44,7 +44,15 @@ def test_pickle(estimator):
     assert set(vars(loaded)) == set(vars(fitted))
 
 
-@pytest.mark.parametrize("estimator", [RankSVC(), SVMRanker(), RankSVCCV(Cs=[1.0], cv=2), ApproximateRankSVC()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RankSVC(bound="convex"),
+        SVMRanker(bound="convex"),
+        RankSVCCV(Cs=[1.0], cv=2, bound="convex"),
+        ApproximateRankSVC(),
+    ],
+)
 def test_training_data_do_not_travel_along(estimator):
     X, y = binary(n=2000)
     assert len(pickle.dumps(clone(estimator).fit(X, y))) < 8 * y.size
@@ -53,12 +61,12 @@ def test_training_data_do_not_travel_along(estimator):
 @pytest.mark.parametrize(
     "estimator",
     [
-        RankSVC(C=10.0),
-        SVMRanker(loss="ap"),
-        RankSVCCV(Cs=[1.0], cv=2),
-        RankSVC(loss=NDCG()),
-        RankSVC(loss=RBP(0.7)),
-        RankSVC(loss=SoftNDCG(30), C=1000.0),
+        RankSVC(C=10.0, bound="convex"),
+        SVMRanker(loss="ap", bound="convex"),
+        RankSVCCV(Cs=[1.0], cv=2, bound="convex"),
+        RankSVC(loss=NDCG(), bound="convex"),
+        RankSVC(loss=RBP(0.7), bound="convex"),
+        RankSVC(loss=SoftNDCG(30), C=1000.0, bound="convex"),
     ],
 )
 def test_skops(estimator):
@@ -87,41 +95,46 @@ def test_feature_names(estimator):
 
 def test_warm_start():
     X, y = binary()
-    model = RankSVC(C=100.0, tol=1e-4, warm_start=True).fit(X, y)
+    model = RankSVC(C=100.0, tol=1e-4, warm_start=True, bound="convex").fit(X, y)
     first, n_passes = model.objective_, model.n_passes_
     model.fit(X, y)
     assert model.history_["primal"][0] <= first * (1 + 1e-12)
     assert model.objective_ <= first * (1 + 1e-12)
     assert model.gap_ <= 1e-4
     assert model.n_passes_ <= n_passes
-    cold = RankSVC(C=120.0, tol=1e-4).fit(X, y)
+    cold = RankSVC(C=120.0, tol=1e-4, bound="convex").fit(X, y)
     assert model.set_params(C=120.0).fit(X, y).objective_ == pytest.approx(cold.objective_, rel=1e-4)
 
 
 def test_warm_start_of_another_shape_starts_afresh():
     X, y = binary()
-    model = RankSVC(warm_start=True).fit(X, y)
-    np.testing.assert_array_equal(model.fit(X[:, :2], y).coef_, RankSVC().fit(X[:, :2], y).coef_)
+    model = RankSVC(warm_start=True, bound="convex").fit(X, y)
+    np.testing.assert_array_equal(model.fit(X[:, :2], y).coef_, RankSVC(bound="convex").fit(X[:, :2], y).coef_)
     X, y = multiclass()
-    np.testing.assert_array_equal(model.fit(X, y).coef_, RankSVC().fit(X, y).coef_)
-    ranker = SVMRanker(loss="ap", warm_start=True).fit(*binary())
+    np.testing.assert_array_equal(model.fit(X, y).coef_, RankSVC(bound="convex").fit(X, y).coef_)
+    ranker = SVMRanker(loss="ap", warm_start=True, bound="convex").fit(*binary())
     assert ranker.fit(*binary(d=3)).coef_.shape == (3,)
 
 
 def test_fits_are_repeatable():
     X, y = binary()
-    for options in ({}, {"solver": "frank-wolfe", "random_state": 3, "max_iter": 5000}):
+    for options in (
+        {"bound": "convex"},
+        {"bound": "convex", "solver": "frank-wolfe", "random_state": 3, "max_iter": 5000},
+    ):
         np.testing.assert_array_equal(RankSVC(**options).fit(X, y).coef_, RankSVC(**options).fit(X, y).coef_)
 
 
 def test_fit_leaves_global_random_state_alone():
     X, y = binary()
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    RankSVC(random_state=0).fit(X, y)
+    RankSVC(random_state=0, bound="convex").fit(X, y)
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
-@pytest.mark.parametrize("estimator", [RankSVC(), SVMRanker(loss="ap"), ApproximateRankSVC()])
+@pytest.mark.parametrize(
+    "estimator", [RankSVC(bound="convex"), SVMRanker(loss="ap", bound="convex"), ApproximateRankSVC()]
+)
 def test_progress(estimator, capfd):
     X, y = binary()
     clone(estimator).fit(X, y)

@@ -25,12 +25,12 @@ def test_thresholds_are_optimal_on_the_training_data(seed, share):
     X = rng.normal(size=(80, 3))
     strength = X[:, 0] + 2 * rng.normal(size=80)
     y = (strength > np.quantile(strength, 1 - share)).astype(int)
-    scores = X @ RankSVC(C=10.0).fit(X, y).coef_[0]
+    scores = X @ RankSVC(C=10.0, bound="convex").fit(X, y).coef_[0]
 
-    by_f1 = RankSVC(C=10.0, threshold="f1").fit(X, y).predict(X)
+    by_f1 = RankSVC(C=10.0, threshold="f1", bound="convex").fit(X, y).predict(X)
     assert f1_score(y, by_f1) == pytest.approx(max(f1_score(y, scores >= cut) for cut in cuts(scores)), abs=1e-12)
 
-    by_error = RankSVC(C=10.0, threshold="error").fit(X, y).predict(X)
+    by_error = RankSVC(C=10.0, threshold="error", bound="convex").fit(X, y).predict(X)
     assert np.sum(by_error != y) == min(np.sum((scores >= cut) != y) for cut in cuts(scores))
 
 
@@ -58,14 +58,14 @@ def test_nothing_relevant_has_fewest_errors():
 @pytest.mark.parametrize("threshold", [0, -1.5, 2.0])
 def test_given_threshold(threshold):
     X, y = binary()
-    model = RankSVC(threshold=threshold).fit(X, y)
+    model = RankSVC(threshold=threshold, bound="convex").fit(X, y)
     assert model.intercept_.tolist() == [-threshold]
     np.testing.assert_array_equal(model.predict(X), (X @ model.coef_[0] >= threshold).astype(int))
 
 
 def test_decision_function_is_linear():
     X, y = binary()
-    model = RankSVC().fit(X, y)
+    model = RankSVC(bound="convex").fit(X, y)
     assert model.coef_.shape == (1, 4)
     assert model.intercept_.shape == (1,)
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0], rtol=1e-12)
@@ -75,7 +75,7 @@ def test_decision_function_is_linear():
 @pytest.mark.parametrize("data", [binary, multilabel])
 def test_ranking_does_not_depend_on_the_threshold(data):
     X, y = data()
-    models = [RankSVC(threshold=threshold).fit(X, y) for threshold in ("f1", "error", 0.3)]
+    models = [RankSVC(threshold=threshold, bound="convex").fit(X, y) for threshold in ("f1", "error", 0.3)]
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
         assert model.score(X, y) == pytest.approx(models[0].score(X, y), abs=1e-12)
@@ -88,7 +88,7 @@ def test_ranking_does_not_depend_on_the_threshold(data):
 def test_multiclass():
     X, y = multiclass()
     names = np.array(["red", "green", "blue"])[y]
-    model = RankSVC(C=10.0).fit(X, names)
+    model = RankSVC(C=10.0, bound="convex").fit(X, names)
     scores = model.decision_function(X)
     assert model.classes_.tolist() == ["blue", "green", "red"]
     assert (model.slope_ > 0).all()
@@ -127,23 +127,23 @@ def test_masked_entries_do_not_matter(negative):
     X, Y = multilabel()
     Y = np.where(Y == 1, 1, negative)
     mask = np.random.default_rng(1).random(Y.shape) < 0.7
-    expected = RankSVC(C=10.0).fit(X, Y, mask=mask)
-    other = RankSVC(C=10.0).fit(X, np.where(mask, Y, -negative - 1), mask=mask)
+    expected = RankSVC(C=10.0, bound="convex").fit(X, Y, mask=mask)
+    other = RankSVC(C=10.0, bound="convex").fit(X, np.where(mask, Y, -negative - 1), mask=mask)
     np.testing.assert_array_equal(other.coef_, expected.coef_)
     np.testing.assert_array_equal(other.intercept_, expected.intercept_)
     np.testing.assert_array_equal(other.objective_, expected.objective_)
     # Each label is the problem of its labelled rows.
     for k in range(3):
         rows = mask[:, k]
-        alone = RankSVC(C=10.0).fit(X[rows], Y[rows, k])
+        alone = RankSVC(C=10.0, bound="convex").fit(X[rows], Y[rows, k])
         assert expected.objective_[k] == pytest.approx(alone.objective_, rel=2e-3)
 
 
 def test_full_mask_is_no_mask():
     X, Y = multilabel()
-    expected = RankSVC().fit(X, Y)
+    expected = RankSVC(bound="convex").fit(X, Y)
     for labels in (Y, 2 * Y - 1):
-        model = RankSVC().fit(X, labels, mask=np.ones(Y.shape, bool))
+        model = RankSVC(bound="convex").fit(X, labels, mask=np.ones(Y.shape, bool))
         np.testing.assert_array_equal(model.coef_, expected.coef_)
         np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
@@ -151,8 +151,8 @@ def test_full_mask_is_no_mask():
 def test_one_label_with_a_mask():
     X, y = binary()
     mask = np.arange(60)[:, None] % 3 > 0
-    model = RankSVC().fit(X, y[:, None], mask=mask)
-    expected = RankSVC().fit(X[mask[:, 0]], y[mask[:, 0]])
+    model = RankSVC(bound="convex").fit(X, y[:, None], mask=mask)
+    expected = RankSVC(bound="convex").fit(X[mask[:, 0]], y[mask[:, 0]])
     assert model.objective_ == pytest.approx(expected.objective_, rel=2e-3)
     assert model.predict(X).shape == (60, 1)
 
@@ -160,15 +160,15 @@ def test_one_label_with_a_mask():
 @pytest.mark.parametrize("hold", [sparse.csr_matrix, sparse.csc_array])
 def test_sparse_labels(hold):
     X, Y = multilabel()
-    expected = RankSVC().fit(X, Y)
-    model = RankSVC().fit(X, hold(Y))
+    expected = RankSVC(bound="convex").fit(X, Y)
+    model = RankSVC(bound="convex").fit(X, hold(Y))
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.score(X, hold(Y)) == expected.score(X, Y)
 
 
 def test_multilabel():
     X, Y = multilabel()
-    model = RankSVC(C=10.0).fit(X, Y)
+    model = RankSVC(C=10.0, bound="convex").fit(X, Y)
     scores = model.decision_function(X)
     np.testing.assert_allclose(scores, X @ model.coef_.T + model.intercept_, rtol=1e-12)
     np.testing.assert_array_equal(model.predict(X), scores >= 0)
@@ -178,7 +178,7 @@ def test_multilabel():
 
 def test_labels_without_both_classes_do_not_count_in_the_score():
     X, Y = multilabel()
-    model = RankSVC().fit(X, Y)
+    model = RankSVC(bound="convex").fit(X, Y)
     blank = Y * [1, 0, 1]
     scores = model.decision_function(X)
     macro = np.mean([metrics.average_precision(Y[:, k], scores[:, k]) for k in (0, 2)])
@@ -188,7 +188,7 @@ def test_labels_without_both_classes_do_not_count_in_the_score():
 
 def test_zero_one_scores_by_accuracy():
     X, y = binary()
-    model = RankSVC(loss="zero-one", threshold="error").fit(X, y)
+    model = RankSVC(loss="zero-one", threshold="error", bound="convex").fit(X, y)
     assert model.score(X, y) == np.mean(model.predict(X) == y)
 
 
@@ -229,5 +229,7 @@ def test_thresholds_lie_midway_and_are_the_highest_of_the_best(rule):
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
 def test_an_offset_of_the_features_does_not_blur_the_threshold(offset):
     X, y = binary(n=300)
-    expected = f1_score(y, RankSVC(C=10.0).fit(X, y).predict(X))
-    assert f1_score(y, RankSVC(C=10.0).fit(X + offset, y).predict(X + offset)) == pytest.approx(expected, abs=0.02)
+    expected = f1_score(y, RankSVC(C=10.0, bound="convex").fit(X, y).predict(X))
+    assert f1_score(y, RankSVC(C=10.0, bound="convex").fit(X + offset, y).predict(X + offset)) == pytest.approx(
+        expected, abs=0.02
+    )

@@ -11,7 +11,7 @@ import pytest
 from rankhinge import RankSVC, SVMRanker, SVMRankerCV, metrics
 from tests.svm.helpers import binary, graded
 
-SETTINGS = {"C": 20.0, "tol": 1e-9}
+SETTINGS = {"bound": "convex", "C": 20.0, "tol": 1e-9}
 
 
 def named(kind, qid):
@@ -44,7 +44,7 @@ def test_any_hashable(kind):
 @pytest.mark.parametrize("loss", ["rbp", "rr", "zero-one"])
 def test_any_hashable_for_any_loss(loss):
     X, y, qid = graded(n_grades=2)
-    model = SVMRanker(loss=loss).fit(X, y, qid=named("tuples", qid))
+    model = SVMRanker(loss=loss, bound="convex").fit(X, y, qid=named("tuples", qid))
     assert model.score(X, y, qid=named("mixed", qid)) == pytest.approx(model.score(X, y, qid=qid), abs=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_weights_by_row_and_by_query():
 def test_weight_zero_leaves_a_query_out(solver):
     X, y, qid = graded()
     kept = qid != 2
-    options = {"C": 1.0, "solver": solver, "random_state": 0}
+    options = {"bound": "convex", "C": 1.0, "solver": solver, "random_state": 0}
     model = SVMRanker(**options).fit(X, y, qid=qid, query_weight={2: 0.0})
     expected = SVMRanker(**options).fit(X[kept], y[kept], qid=qid[kept])
     assert model.objective_ == pytest.approx(expected.objective_, rel=2e-3)
@@ -125,7 +125,7 @@ def test_weights_of_copies():
 
 def test_score_is_the_mean_over_queries():
     X, y, qid = graded()
-    model = SVMRanker(gains="linear").fit(X, y, qid=qid)
+    model = SVMRanker(gains="linear", bound="convex").fit(X, y, qid=qid)
     assert model.score(X, y, qid=qid) == pytest.approx(metrics.ndcg(y, model.predict(X), qid=qid, gains="linear"))
     with pytest.warns(UserWarning, match="score got no qid"):
         pooled = model.score(X, y)
@@ -136,17 +136,17 @@ def test_score_is_the_mean_over_queries():
 
 def test_score_leaves_out_queries_without_relevant_samples():
     X, y, qid = graded()
-    model = SVMRanker().fit(X, y, qid=qid)
+    model = SVMRanker(bound="convex").fit(X, y, qid=qid)
     blank = np.where(qid == 1, 0, y)
     assert model.score(X, blank, qid=qid) == pytest.approx(model.score(X[qid != 1], y[qid != 1], qid=qid[qid != 1]))
     assert np.isnan(model.score(X, np.zeros_like(y), qid=qid))
-    assert np.isnan(SVMRanker(loss="rbp").fit(X, y > 0, qid=qid).score(X, np.zeros_like(y), qid=qid))
+    assert np.isnan(SVMRanker(loss="rbp", bound="convex").fit(X, y > 0, qid=qid).score(X, np.zeros_like(y), qid=qid))
 
 
 def test_cross_validation_takes_any_hashable():
     X, y, qid = graded()
     models = [
-        SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0).fit(X, y, qid=names, query_weight=weight)
+        SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, bound="convex").fit(X, y, qid=names, query_weight=weight)
         for names, weight in ((qid, None), (named("tuples", qid), np.ones(y.size)), (named("mixed", qid), {}))
     ]
     for model in models[1:]:
@@ -158,7 +158,7 @@ def test_weights_of_dates(unit):
     """A mapping may name a date as the array does, or as Python does."""
     X, y, qid = graded()
     dates = (np.datetime64("2020-01-01", "D") + qid).astype(f"datetime64[{unit}]")
-    by_number = SVMRanker().fit(X, y, qid=qid, query_weight={0: 5.0, 2: 0.0})
+    by_number = SVMRanker(bound="convex").fit(X, y, qid=qid, query_weight={0: 5.0, 2: 0.0})
     first, third = (np.datetime64("2020-01-01", "D") + days for days in (0, 2))
     kinds = [lambda date: date.astype(dates.dtype)]
     if unit == "D":
@@ -167,7 +167,7 @@ def test_weights_of_dates(unit):
         kinds += [lambda date: date.astype("datetime64[us]").item(), pd.Timestamp]
     for kind in kinds:
         weights = {kind(first): 5.0, kind(third): 0.0}
-        model = SVMRanker().fit(X, y, qid=dates, query_weight=weights)
+        model = SVMRanker(bound="convex").fit(X, y, qid=dates, query_weight=weights)
         np.testing.assert_array_equal(model.coef_, by_number.coef_)
 
 
@@ -175,14 +175,14 @@ def test_weights_of_dates(unit):
 def test_a_weight_that_is_no_number(weight):
     X, y, qid = graded()
     with pytest.raises(ValueError, match=f"query_weight of query 0 is {weight!r}: it must be a number"):
-        SVMRanker().fit(X, y, qid=qid, query_weight={0: weight})
+        SVMRanker(bound="convex").fit(X, y, qid=qid, query_weight={0: weight})
 
 
 @pytest.mark.parametrize("wrong", [3, {1, 2}, frozenset([1])])
 def test_queries_without_an_order(wrong):
     X, y, _ = graded()
     with pytest.raises(ValueError, match="qid must be a sequence with an entry for each row"):
-        SVMRanker().fit(X, y, qid=wrong)
+        SVMRanker(bound="convex").fit(X, y, qid=wrong)
 
 
 def test_nulls_of_polars_are_no_query():
@@ -190,13 +190,15 @@ def test_nulls_of_polars_are_no_query():
     X, y, qid = graded()
     names = [None if row == 3 else str(query) for row, query in enumerate(qid)]
     with pytest.raises(ValueError, match="qid has 1 nulls"):
-        SVMRanker().fit(X, y, qid=pl.Series(names))
+        SVMRanker(bound="convex").fit(X, y, qid=pl.Series(names))
 
 
 def test_level_weights_in_any_scale():
     X, y, qid = graded()
     objectives = [
-        SVMRanker("ap", C=10.0, level_weights=np.array([1.0, 2.0]) * scale).fit(X, y, qid=qid).objective_
+        SVMRanker("ap", C=10.0, level_weights=np.array([1.0, 2.0]) * scale, bound="convex")
+        .fit(X, y, qid=qid)
+        .objective_
         for scale in (1.0, 8.0e307, 1e-300)
     ]
     np.testing.assert_allclose(objectives, objectives[0], rtol=1e-12)
@@ -205,7 +207,7 @@ def test_level_weights_in_any_scale():
 def test_weights_of_levels_by_label():
     """A part of the data may lack a grade: what the others weigh does not depend on that."""
     X, y, qid = graded(n_grades=4)
-    options = {"loss": "ap", "C": 10.0, "tol": 1e-6}
+    options = {"bound": "convex", "loss": "ap", "C": 10.0, "tol": 1e-6}
     without = np.where(y == 2, 1, y)
     by_label = SVMRanker(level_weights=[1.0, 2.0, 4.0], **options).fit(X, without, qid=qid)
     by_grade = SVMRanker(level_weights=[1.0, 6.0], **options).fit(X, without, qid=qid)
@@ -220,17 +222,17 @@ def test_weights_of_levels_by_label():
 
 def test_a_mapping_of_weights_may_have_a_default():
     X, y, qid = graded()
-    by_default = SVMRanker().fit(X, y, qid=qid, query_weight=defaultdict(lambda: 0.5, {0: 9.0}))
-    by_row = SVMRanker().fit(X, y, qid=qid, query_weight=np.where(qid == 0, 9.0, 0.5))
+    by_default = SVMRanker(bound="convex").fit(X, y, qid=qid, query_weight=defaultdict(lambda: 0.5, {0: 9.0}))
+    by_row = SVMRanker(bound="convex").fit(X, y, qid=qid, query_weight=np.where(qid == 0, 9.0, 0.5))
     assert by_default.objective_ == by_row.objective_
     with pytest.raises(ValueError, match="there are 48 rows: give the weight of each row's query, or a mapping"):
-        SVMRanker().fit(X, y, qid=qid, query_weight=pd.Series({0: 9.0}))
+        SVMRanker(bound="convex").fit(X, y, qid=qid, query_weight=pd.Series({0: 9.0}))
 
 
 def test_continuous_relevance():
     """Lists of eight have eight grades at most, however many there are in all."""
     X, _, qid = graded(n_queries=400)
     y = np.random.default_rng(0).random(qid.size)
-    model = SVMRanker(C=10.0, gains="linear").fit(X, y, qid=qid)
+    model = SVMRanker(C=10.0, gains="linear", bound="convex").fit(X, y, qid=qid)
     assert model.gap_ <= 1e-3
     assert model.score(X, y, qid=qid) == pytest.approx(metrics.ndcg(y, model.predict(X), qid=qid, gains="linear"))

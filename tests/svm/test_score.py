@@ -34,7 +34,7 @@ def _graded_by_hand(loss, gains, scores):
 def test_graded_gains_count_for_every_loss_of_the_dcg_family(loss, gains):
     X, y, qid = graded(n_queries=8)
     y[qid == 3] = 0
-    model = SVMRanker(loss, C=10.0, gains=gains).fit(X, y, qid=qid)
+    model = SVMRanker(loss, C=10.0, gains=gains, bound="convex").fit(X, y, qid=qid)
     table = {"exponential": 2.0 ** np.arange(3) - 1, "linear": np.arange(3.0)}.get(
         str(gains), np.array([0.0, 1.0, 5.0])
     )
@@ -82,7 +82,7 @@ def test_metrics_of_the_same_name_agree_where_scores_are_equal():
 
 def test_lists_where_all_are_relevant():
     X, y, qid = graded()
-    ranker = SVMRankerCV("rbp", cv=2, random_state=0).fit(X, y + 1, qid=qid)
+    ranker = SVMRankerCV("rbp", cv=2, random_state=0, bound="convex").fit(X, y + 1, qid=qid)
     assert np.isfinite(ranker.scores_).all()
     assert 0 < ranker.score(X, y + 1, qid=qid) <= 1
 
@@ -92,7 +92,7 @@ def test_a_loss_is_known_by_what_it_is_and_not_by_its_name():
         return -1.0 / (i + j) ** 2 / n_positives
 
     X, y = binary()
-    named, other = (RankSVC(losses.CustomLoss(step, name=name)).fit(X, y) for name in ("ap", "mine"))
+    named, other = (RankSVC(losses.CustomLoss(step, name=name), bound="convex").fit(X, y) for name in ("ap", "mine"))
     assert named.score(X, y) == other.score(X, y) != metrics.average_precision(y, named.decision_function(X))
 
 
@@ -100,7 +100,7 @@ def test_entries_that_are_not_labelled_do_not_count():
     X, Y = multilabel()
     rng = np.random.default_rng(0)
     mask = rng.random(Y.shape) < 0.7
-    model = RankSVC(C=10.0).fit(X, np.where(mask, Y, 0), mask=mask)
+    model = RankSVC(C=10.0, bound="convex").fit(X, np.where(mask, Y, 0), mask=mask)
     scores = model.decision_function(X)
     expected = np.mean([metrics.average_precision(Y[on, k], scores[on, k]) for k, on in enumerate(mask.T)])
     assert model.score(X, np.where(mask, Y, 0), mask=mask) == pytest.approx(expected)
@@ -110,13 +110,13 @@ def test_entries_that_are_not_labelled_do_not_count():
 
 def test_columns_and_containers():
     X, y = binary()
-    model = RankSVC().fit(X, y)
+    model = RankSVC(bound="convex").fit(X, y)
     assert model.score(X, y[:, None]) == model.score(X, pd.DataFrame({"y": y})) == model.score(X, y)
     X, Y = multilabel()
-    model = RankSVC().fit(X, Y)
+    model = RankSVC(bound="convex").fit(X, Y)
     assert model.score(X, sparse.csr_array(Y)) == model.score(X, Y)
     X, y, qid = graded()
-    ranker = SVMRanker().fit(X, y, qid=qid)
+    ranker = SVMRanker(bound="convex").fit(X, y, qid=qid)
     assert ranker.score(X, y[:, None], qid=qid) == ranker.score(X, y, qid=qid)
 
 
@@ -132,15 +132,15 @@ def test_columns_and_containers():
 def test_bad_targets_of_a_classifier(bad, message):
     X, y = binary()
     with pytest.raises(ValueError, match=message):
-        RankSVC().fit(X, y).score(X, bad(y))
+        RankSVC(bound="convex").fit(X, y).score(X, bad(y))
 
 
 def test_bad_targets_of_labels_and_lists():
     X, Y = multilabel()
     with pytest.raises(ValueError, match=r"y has shape \(60, 2\), but \(60, 3\) fits"):
-        RankSVC().fit(X, Y).score(X, Y[:, :2])
+        RankSVC(bound="convex").fit(X, Y).score(X, Y[:, :2])
     X, y, qid = graded()
-    ranker = SVMRanker("rbp").fit(X, y, qid=qid)
+    ranker = SVMRanker("rbp", bound="convex").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="y has 5 entries, but X has 48 rows"):
         ranker.score(X, y[:5], qid=qid)
     for wrong in (-1.0, np.nan):
@@ -150,5 +150,5 @@ def test_bad_targets_of_labels_and_lists():
 
 def test_classes_that_the_test_data_lack_or_add():
     X, y = multiclass()
-    model = RankSVC().fit(X[y < 2], y[y < 2])
+    model = RankSVC(bound="convex").fit(X[y < 2], y[y < 2])
     assert np.isfinite(model.score(X, y))

@@ -11,13 +11,13 @@ from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, SVMRank
 pytestmark = pytest.mark.sklearn_compat
 
 ESTIMATORS = [
-    RankSVC(),
-    RankSVC(loss="ndcg", threshold="error"),
+    RankSVC(bound="convex"),
+    RankSVC(loss="ndcg", threshold="error", bound="convex"),
     RankSVC(bound="tight"),
     SVMRanker(bound="tight"),
-    SVMRanker(),
-    RankSVCCV(Cs=[1.0, 10.0], cv=2),
-    SVMRankerCV(Cs=[1.0, 10.0], cv=2),
+    SVMRanker(bound="convex"),
+    RankSVCCV(Cs=[1.0, 10.0], cv=2, bound="convex"),
+    SVMRankerCV(Cs=[1.0, 10.0], cv=2, bound="convex"),
     ApproximateRankSVC(),
 ]
 
@@ -27,7 +27,7 @@ def test_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [SVMRanker(), SVMRankerCV()])
+@pytest.mark.parametrize("estimator", [SVMRanker(bound="convex"), SVMRankerCV(bound="convex")])
 def test_rankers_have_no_estimator_type(estimator):
     assert not is_classifier(estimator)
     assert not is_regressor(estimator)
@@ -35,7 +35,7 @@ def test_rankers_have_no_estimator_type(estimator):
     assert estimator.__sklearn_tags__().input_tags.sparse
 
 
-@pytest.mark.parametrize("estimator", [RankSVC(), RankSVCCV(), ApproximateRankSVC()])
+@pytest.mark.parametrize("estimator", [RankSVC(bound="convex"), RankSVCCV(bound="convex"), ApproximateRankSVC()])
 def test_classifiers_take_labels_and_sparse_features(estimator):
     tags = estimator.__sklearn_tags__()
     assert is_classifier(estimator)

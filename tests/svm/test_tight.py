@@ -70,7 +70,7 @@ def test_starts():
     given = np.arange(5.0) - 1.5
     model = RankSVC(bound="tight", init=given, scale=7.0).fit(X, y)
     np.testing.assert_allclose(model.init_coef_[0], given * 7.0 / (X @ given).std())
-    convex = RankSVC(C=100.0).fit(X, y)
+    convex = RankSVC(C=100.0, bound="convex").fit(X, y)
     model = RankSVC(bound="tight", init="convex", scale=7.0).fit(X, y)
     scores = X @ convex.coef_[0]
     np.testing.assert_allclose(X @ model.init_coef_[0], 7.0 * scores / scores.std(), atol=0.2)
@@ -423,7 +423,7 @@ def test_the_scale_is_the_weighted_mean_of_the_negatives_over_100():
 def test_the_convex_start_has_a_C_of_100_by_default():
     X, y = overlapping()
     model = RankSVC(bound="tight", init="convex", tol=1e-6).fit(X, y)
-    expected = RankSVC(C=100.0, tol=1e-6).fit(X, y).coef_
+    expected = RankSVC(C=100.0, tol=1e-6, bound="convex").fit(X, y).coef_
     np.testing.assert_allclose(
         model.init_coef_ / np.linalg.norm(model.init_coef_), expected / np.linalg.norm(expected), atol=1e-5
     )
@@ -519,4 +519,6 @@ def test_constant_features_are_said_to_be_constant():
 
 def test_what_the_convex_bound_does_not_use_is_not_looked_at():
     X, y = overlapping(n=40)
-    np.testing.assert_array_equal(RankSVC(init=np.zeros(7)).fit(X, y).coef_, RankSVC().fit(X, y).coef_)
+    np.testing.assert_array_equal(
+        RankSVC(init=np.zeros(7), bound="convex").fit(X, y).coef_, RankSVC(bound="convex").fit(X, y).coef_
+    )

@@ -15,9 +15,9 @@ from .helpers import binary, graded, multiclass, multilabel
 
 INTERRUPTED = {
     "the start": (RankSVC(bound="tight"), "rankhinge.svm.logistic.Descent.step"),
-    "the search": (RankSVCCV(cv=2), "rankhinge.svm.folds.Batch.quality"),
+    "the search": (RankSVCCV(cv=2, bound="convex"), "rankhinge.svm.folds.Batch.quality"),
     "the tight search": (RankSVCCV(bound="tight", cv=2), "rankhinge.svm.folds.Batch.quality"),
-    "features": (RankSVC(), "rankhinge.features._Dense.scores"),
+    "features": (RankSVC(bound="convex"), "rankhinge.features._Dense.scores"),
     "the approximation": (ApproximateRankSVC(), "rankhinge.svm.approximate.ApproximateRankSVC._easy"),
     "latent": (LatentRankSVC(), "rankhinge.latent._base.Counter"),
 }
@@ -59,7 +59,7 @@ def test_an_interrupted_first_fit_leaves_nothing(monkeypatch):
 
 def test_a_refused_refit_leaves_the_old_model():
     X, y = binary()
-    model = RankSVC().fit(X, y)
+    model = RankSVC(bound="convex").fit(X, y)
     predicted = model.predict(X)
     with pytest.raises(ValueError, match="C has shape"):
         model.set_params(C=[1.0, 2.0]).fit(*multiclass())
@@ -71,13 +71,16 @@ def test_a_refused_refit_leaves_the_old_model():
 def test_nothing_of_another_bound_is_left(machine):
     X, y = binary()
     model = machine(bound="tight").fit(X, y)
-    fresh = machine().fit(X, y)
+    fresh = machine(bound="convex").fit(X, y)
     assert vars(model.set_params(bound="convex").fit(X, y)).keys() == vars(fresh).keys()
 
 
 def test_a_warm_start_goes_on():
     X, y = binary(n=200)
-    for model in (RankSVC(C=1e3, tol=1e-6, warm_start=True), SVMRanker("ap", C=1e3, warm_start=True)):
+    for model in (
+        RankSVC(C=1e3, tol=1e-6, warm_start=True, bound="convex"),
+        SVMRanker("ap", C=1e3, warm_start=True, bound="convex"),
+    ):
         first = model.fit(X, y).n_iter_
         assert model.fit(X, y).n_iter_ < first
 
@@ -85,9 +88,9 @@ def test_a_warm_start_goes_on():
 @pytest.mark.parametrize(
     "fit",
     [
-        lambda X, y: RankSVC(C=1e4, max_iter=1).fit(X, y),
-        lambda X, y: SVMRanker("ap", C=1e4, max_iter=1).fit(X, y),
-        lambda X, y: RankSVCCV(Cs=[1e4], cv=2, max_iter=1).fit(X, y),
+        lambda X, y: RankSVC(C=1e4, max_iter=1, bound="convex").fit(X, y),
+        lambda X, y: SVMRanker("ap", C=1e4, max_iter=1, bound="convex").fit(X, y),
+        lambda X, y: RankSVCCV(Cs=[1e4], cv=2, max_iter=1, bound="convex").fit(X, y),
         lambda X, y: rank_svm_path(X, y, [1e4], max_iter=1),
     ],
 )
@@ -103,7 +106,7 @@ def test_a_label_that_no_fold_can_judge_is_fitted_all_the_same():
     X, Y = multilabel()
     Y[:, 1] = 0
     Y[7, 1] = 1
-    for options in ({}, {"bound": "tight"}):
+    for options in ({"bound": "convex"}, {"bound": "tight"}):
         with pytest.warns(UserWarning, match=r"labels \[1\] have no fold"):
             model = RankSVCCV(cv=3, random_state=0, **options).fit(X, Y)
         assert np.isfinite(model.C_).all()
@@ -112,7 +115,7 @@ def test_a_label_that_no_fold_can_judge_is_fitted_all_the_same():
         pytest.warns(UserWarning, match="least populated class"),
         pytest.raises(ValueError, match="no fold has both"),
     ):
-        RankSVCCV(cv=3).fit(X, np.arange(len(X)) == 7)
+        RankSVCCV(cv=3, bound="convex").fit(X, np.arange(len(X)) == 7)
 
 
 def test_given_starts_with_a_constant_label():
@@ -138,11 +141,11 @@ def test_a_flat_start_begins_at_0():
 
 
 def test_progress_of_a_search(capsys):
-    for options in ({}, {"bound": "tight"}):
+    for options in ({"bound": "convex"}, {"bound": "tight"}):
         RankSVCCV(cv=2, verbose=1, **options).fit(*binary())
         shown = capsys.readouterr().err
         assert "point 1 " in shown
         assert "inf" not in shown
     X, y, qid = graded()
-    SVMRankerCV(cv=2, verbose=1).fit(X, y, qid=qid)
+    SVMRankerCV(cv=2, verbose=1, bound="convex").fit(X, y, qid=qid)
     assert "point 1 " in capsys.readouterr().err

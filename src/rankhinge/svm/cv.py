@@ -107,7 +107,7 @@ class RankSVCCV(Search, RankSVC):
     >>> from sklearn.preprocessing import scale
     >>> from rankhinge import RankSVCCV
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RankSVCCV(Cs=[1.0, 10.0, 100.0], random_state=0).fit(scale(X), y)
+    >>> model = RankSVCCV(Cs=[1.0, 10.0, 100.0], random_state=0, bound="convex").fit(scale(X), y)
     >>> model.C_ in (1.0, 10.0, 100.0), model.scores_.shape
     (True, (3, 5))
     """
@@ -253,7 +253,7 @@ class SVMRankerCV(Search, SVMRanker):
     >>> X = rng.normal(size=(300, 3))
     >>> y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=300) + 1), 0, 2)
     >>> qid = np.repeat(np.arange(30), 10)
-    >>> ranker = SVMRankerCV(Cs=[1.0, 10.0, 100.0], random_state=0).fit(X, y, qid=qid)
+    >>> ranker = SVMRankerCV(Cs=[1.0, 10.0, 100.0], random_state=0, bound="convex").fit(X, y, qid=qid)
     >>> ranker.C_ in (1.0, 10.0, 100.0), ranker.scores_.shape
     (True, (3, 5))
     """

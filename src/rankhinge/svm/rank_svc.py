@@ -212,7 +212,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     >>> from sklearn.preprocessing import scale
     >>> from rankhinge import RankSVC
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RankSVC(C=100.0).fit(scale(X), y)
+    >>> model = RankSVC(C=100.0, bound="convex").fit(scale(X), y)
     >>> model.gap_ <= 1e-3, model.score(scale(X), y) > 0.99
     (True, True)
     """

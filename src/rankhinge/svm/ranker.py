@@ -226,7 +226,7 @@ class SVMRanker(LinearRankingMachine):
     >>> X = rng.normal(size=(60, 3))
     >>> y = np.clip(np.round(X[:, 0] + 1), 0, 2)
     >>> qid = np.repeat(["a", "b", "c"], 20)
-    >>> ranker = SVMRanker(C=100.0).fit(X, y, qid=qid)
+    >>> ranker = SVMRanker(C=100.0, bound="convex").fit(X, y, qid=qid)
     >>> ranker.score(X, y, qid=qid) > 0.95
     True
     """

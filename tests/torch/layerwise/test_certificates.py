@@ -50,7 +50,7 @@ def test_optimum_is_that_of_the_linear_machine(loss):
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(6, 1, bias=False)).double()
     lam = 0.05
-    reference = RankSVC(C=1 / lam, loss=loss, tol=1e-6).fit(X.double().numpy(), y)
+    reference = RankSVC(C=1 / lam, loss=loss, tol=1e-6, bound="convex").fit(X.double().numpy(), y)
     step = turn(surrogate_of(network, X, y, loss), lam, mu=0.0, max_epochs=1500)
     optimum = lam * reference.objective_
     assert step.duals[-1] <= optimum * (1 + 1e-6)
