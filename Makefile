@@ -24,6 +24,8 @@ SKLEARN_TESTS := $(SKLEARN_VERSIONS:%=test-sklearn-%)
 # Further arguments for pytest: make test ARGS="-k threads"; which scripts to run: make bench ONLY=inference
 ARGS ?=
 ONLY ?= *
+# The commit that make bench compares with, if any: make bench ONLY=training AGAINST=main
+AGAINST ?=
 # Processes for the tests; 0 runs them in one, as a debugger wants it.
 WORKERS ?= 2
 
@@ -69,8 +71,8 @@ format: $(STAMPS)/lint ## Format the code, and mend what can be mended automatic
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: $(STAMPS)/bench ## Run the benchmarks; results are written beside them
-	@$(KEYED) $(call run_scripts,benchmarks)
+bench: $(STAMPS)/bench ## Run the benchmarks; AGAINST=<commit> compares the times with that commit's
+	@$(KEYED) $(if $(AGAINST),$(PY) benchmarks/_against.py "$(AGAINST)" --only "$(ONLY)" $(ARGS),$(call run_scripts,benchmarks))
 
 experiments: $(STAMPS)/experiments ## Reproduce the papers' tables and figures
 	@$(KEYED) $(call run_scripts,experiments)
