@@ -55,9 +55,13 @@ OPTIONAL = {
     "dask": {"dask"},
     "distributed": {"dask"},
     "matplotlib": {"plotting"},
+    "onnx": set(),
     "pandas": set(),
     "polars": set(),
+    "pyarrow": set(),
     "rich": set(),
+    "safetensors": set(),
+    "skl2onnx": set(),
     "torch": {"torch"},
 }
 

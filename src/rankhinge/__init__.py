@@ -31,7 +31,7 @@ _HOME = {
     "SVMRankerCV": "svm",
     "rank_svm_path": "svm",
 }
-_ROOMS = ("detection", "inference", "latent", "losses", "metrics", "svm")
+_ROOMS = ("datasets", "detection", "inference", "latent", "losses", "metrics", "svm")
 # Not among the public names, all of which can be imported without an extra.
 _EXTRA_ROOMS = ("torch",)
 
@@ -40,6 +40,7 @@ __all__ = [*_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     # For type checkers, which cannot follow the function below: the same names.
+    from rankhinge import datasets as datasets
     from rankhinge import detection as detection
     from rankhinge import inference as inference
     from rankhinge import latent as latent

@@ -1,0 +1,112 @@
+"""Where bytes come from and go to: plain and gzip files, read within bounds, and written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+from rankhinge.datasets.errors import DataError
+
+__all__ = ["GZIP", "MemoryBudget", "opened", "text_lines", "written"]
+
+GZIP = b"\x1f\x8b"
+# What a file may take in memory without being suspected: see `MemoryBudget`.
+_TIMES_ITS_SIZE, _AND_BYTES = 4, 350_000_000
+# Text compresses to a fifth or a tenth. What expands more than this was made to fill the memory.
+_PLAUSIBLE_EXPANSION = 20
+
+
+class MemoryBudget:
+    """How much memory a compressed file may claim: four times its size and 350 MB, unless it expands like text does.
+
+    Parameters
+    ----------
+    path : str
+    limit : int, "auto" or None
+        Bytes; None: no limit. ``"auto"``: the above.
+    """
+
+    def __init__(self, path: str, limit: int | str | None) -> None:
+        self.path, self._is_given = path, limit != "auto"
+        self.size = os.path.getsize(path)
+        self.limit = _TIMES_ITS_SIZE * self.size + _AND_BYTES if limit == "auto" else limit
+
+    def check(self, needed: int, expanded: int | None = None) -> None:
+        """Raise if that many bytes are too many, for a content of `expanded` bytes (None: for any)."""
+        if self.limit is None or needed <= int(self.limit):
+            return
+        if not self._is_given and expanded is not None and expanded <= _PLAUSIBLE_EXPANSION * self.size:
+            return
+        raise DataError(
+            self.path,
+            f"{self.size} bytes on disk would take more than {int(self.limit)} in memory: "
+            "if the file is to be trusted, pass max_memory=None",
+        )
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked if it is gzip; what is wrong with the file is a `DataError`."""
+    try:
+        with open(path, "rb") as raw:
+            is_packed = raw.read(2) == GZIP
+            raw.seek(0)
+            with gzip.open(raw) if is_packed else contextlib.nullcontext(raw) as file:
+                yield file  # type: ignore[misc]
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(path, f"the gzip file is damaged: {error}") from None
+    except FileNotFoundError:
+        raise DataError(path, "there is no such file") from None
+    except IsADirectoryError:
+        raise DataError(path, "this is a folder, not a file") from None
+    except PermissionError:
+        raise DataError(path, "the file may not be read (permission denied)") from None
+
+
+def text_lines(path: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers from 1; undecodable bytes and endless lines are errors."""
+    with opened(path) as file:
+        budget, seen = MemoryBudget(path, "auto"), 0
+        for line, raw in enumerate(iter(lambda: file.readline(1 << 20), b""), start=1):
+            seen += len(raw)
+            # Python's strings and lists take some ten times the bytes of the text.
+            budget.check(10 * seen, seen)
+            try:
+                text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(path, f"the line is no UTF-8 text, byte {raw[error.start]:#04x}", line) from None
+            if "\0" in text:
+                raise DataError(path, "the file is no text, byte 0x00", line)
+            if len(raw) == 1 << 20 and not raw.endswith(b"\n"):
+                raise DataError(path, "the line is longer than a mebibyte", line)
+            yield line, text
+
+
+@contextlib.contextmanager
+def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to, compressed if its name ends in ``.gz``, that appears under its name when it is complete.
+
+    Whatever stops the writing, an interrupt or a full disk, what was there before stays.
+    """
+    name = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(name))
+    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(name)}.", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            # Neither name nor time inside: equal data give equal bytes.
+            packed: Any = gzip.GzipFile("", "wb", 6, raw, mtime=0) if name.endswith(".gz") else None
+            with packed or contextlib.nullcontext(raw) as file:
+                yield file
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, name)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
