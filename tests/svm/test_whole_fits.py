@@ -17,7 +17,7 @@ INTERRUPTED = {
     "the start": (RankSVC(bound="tight"), "rankhinge.svm.logistic.Descent.step"),
     "the search": (RankSVCCV(cv=2, bound="convex"), "rankhinge.svm.folds.Batch.quality"),
     "the tight search": (RankSVCCV(bound="tight", cv=2), "rankhinge.svm.folds.Batch.quality"),
-    "features": (RankSVC(bound="convex"), "rankhinge.features._Dense.scores"),
+    "features": (RankSVC(bound="convex"), "rankhinge.features.dense._Dense.scores"),
     "the approximation": (ApproximateRankSVC(), "rankhinge.svm.approximate.ApproximateRankSVC._easy"),
     "latent": (LatentRankSVC(), "rankhinge.latent._base.Counter"),
 }

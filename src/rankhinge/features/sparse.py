@@ -1,17 +1,9 @@
-"""Feature maps: ``X @ W`` and ``Xᵀ U``, and nothing else.
-
-All training sees features through two products. X stays what it is: float32 is not widened, integers are not
-converted, a memory-mapped file is not loaded. Products are formed block by block in float64, because plain float32
-products leave a relative error of about 2e-5 in ``Xᵀu``, which would bound the gap from below.
-
-Other rooms add maps for their own containers with `register`.
-"""
+"""SciPy's sparse arrays and matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,113 +11,11 @@ from scipy import sparse
 
 from rankhinge import _threads
 from rankhinge._jit import kernel
+from rankhinge.features.maps import register
 
-__all__ = ["FeatureMap", "feature_map", "register"]
-
-# Rows are converted in blocks of about this many entries: small enough for the cache, large enough for BLAS.
-BLOCK_ENTRIES = 1 << 15
 _SPARSE_SHARES = 8
 # Sums of sparse rows are made share by share as long as these have so many entries together; else in two shares.
 _SUMS = 1 << 23
-
-
-class FeatureMap(Protocol):
-    """The two products; scores and coefficients are rows, one for each problem, so that each is contiguous."""
-
-    n_samples: int
-    n_features: int
-    n_entries: int
-    """What a pass looks at: all numbers of X, or those that are stored."""
-
-    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``(X @ W)ᵀ`` for W of shape (n_features, m): shape (m, n_samples)."""
-
-    def adjoint(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``Xᵀ Uᵀ`` for U of shape (m, n_samples): shape (n_features, m)."""
-
-    def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        """A few rows of X, dense."""
-
-
-_REGISTERED: list[tuple[Callable[[Any], bool], Callable[[Any], FeatureMap]]] = []
-
-
-def register(accepts: Callable[[Any], bool], make: Callable[[Any], FeatureMap]) -> None:
-    """Let `feature_map` use ``make(X)`` for every X with ``accepts(X)``; later ones are asked first."""
-    _REGISTERED.insert(0, (accepts, make))
-
-
-def feature_map(X: Any) -> FeatureMap:
-    """The feature map for X: a dense array, a SciPy sparse array or matrix, or anything registered.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankhinge.features import feature_map
-    >>> features = feature_map(np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
-    >>> features.scores(np.array([[1.0], [0.5]]))
-    array([[2., 5., 8.]])
-    """
-    for accepts, make in _REGISTERED:
-        if accepts(X):
-            return make(X)
-    raise TypeError(f"there is no feature map for {type(X).__name__}")
-
-
-class _Dense:
-    """C- or F-ordered arrays of any real dtype; F order is the transpose of C order, with the products swapped."""
-
-    def __init__(self, X: NDArray[Any]) -> None:
-        self.n_samples, self.n_features = X.shape
-        self.n_entries = X.size
-        self._transposed = X.flags.f_contiguous and not X.flags.c_contiguous
-        self._rows = X.T if self._transposed else X
-        # BLAS takes rows that lie apart, with their entries side by side; for anything else NumPy would copy all of X
-        # at each product, or go without BLAS.
-        ahead, beside = self._rows.strides
-        apart = beside == 8 and ahead % 8 == 0 and ahead >= 8 * self._rows.shape[1]
-        self._direct = X.dtype == np.float64 and X.flags.aligned and apart
-        self._step = max(1, BLOCK_ENTRIES // max(1, self._rows.shape[1]))
-
-    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        weights = np.asarray(weights, dtype=np.float64)
-        return self._sum_of_rows(weights.T) if self._transposed else self._each_row(weights.T)
-
-    def adjoint(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        coefficients = np.asarray(coefficients, dtype=np.float64)
-        return (self._each_row(coefficients) if self._transposed else self._sum_of_rows(coefficients)).T
-
-    def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        rows = self._rows[:, index].T if self._transposed else self._rows[index]
-        return np.asarray(rows, dtype=np.float64)
-
-    def _each_row(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``factors @ rowsᵀ``: one result for each stored row."""
-        if self._direct:
-            return factors @ self._rows.T
-        result = np.empty((factors.shape[0], self._rows.shape[0]))
-        for part, block in self._blocks():
-            result[:, part] = factors @ block.T
-        return result
-
-    def _sum_of_rows(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``factors @ rows``: a combination of the stored rows."""
-        if self._direct:
-            return factors @ self._rows
-        result = np.zeros((factors.shape[0], self._rows.shape[1]))
-        for part, block in self._blocks():
-            result += factors[:, part] @ block
-        return result
-
-    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """The stored rows in float64, some at a time, always in the same memory."""
-        n_rows, n_columns = self._rows.shape
-        room = np.empty((min(self._step, n_rows), n_columns))
-        for start in range(0, n_rows, self._step):
-            part = slice(start, min(start + self._step, n_rows))
-            block = room[: part.stop - start]
-            block[:] = self._rows[part]
-            yield part, block
 
 
 @kernel
@@ -256,5 +146,4 @@ class _Sparse:
         return sums[0]
 
 
-register(lambda X: isinstance(X, np.ndarray) and X.ndim == 2, _Dense)
 register(lambda X: sparse.issparse(X) and X.ndim == 2, _Sparse)

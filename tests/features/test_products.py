@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankhinge import features
-from rankhinge.features import feature_map, register
+from rankhinge.features import dense, feature_map, maps, register
 
 DENSE = {
     "C": np.ascontiguousarray,
@@ -84,7 +83,7 @@ def test_sparse(layout, dtype):
 def test_blocks(monkeypatch, dtype, order):
     """Blocks of a few rows, the last one shorter, and rows longer than a block."""
     for entries in (1, 100, 1000):
-        monkeypatch.setattr(features, "BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(dense, "BLOCK_ENTRIES", entries)
         X = np.asarray(random_matrix(dtype), order=order)
         check(X, X)
 
@@ -187,7 +186,7 @@ def test_registry(monkeypatch):
         def rows(self, index):
             return np.diag(self.values)[index]
 
-    monkeypatch.setattr(features, "_REGISTERED", list(features._REGISTERED))
+    monkeypatch.setattr(maps, "_REGISTERED", list(maps._REGISTERED))
     X = Diagonal(np.arange(1.0, 4.0))
     with pytest.raises(TypeError, match="there is no feature map for Diagonal"):
         feature_map(X)
@@ -262,8 +261,8 @@ VIEWS = {
 @pytest.mark.parametrize("name", VIEWS)
 def test_only_rows_that_lie_side_by_side_are_handed_over_as_they_are(monkeypatch, name):
     """BLAS would copy all of any other array at each product."""
-    calls, original = [], features._Dense._blocks
-    monkeypatch.setattr(features._Dense, "_blocks", lambda self: calls.append(1) or original(self))
+    calls, original = [], dense._Dense._blocks
+    monkeypatch.setattr(dense._Dense, "_blocks", lambda self: calls.append(1) or original(self))
     view, n_blocks = VIEWS[name]
     X = view(np.random.default_rng(0).normal(size=(50, 30)))
     found = feature_map(X)
@@ -287,8 +286,8 @@ def test_what_blas_does_not_take_is_taken_in_blocks(monkeypatch, hold):
     """A product of the whole would copy all of it, or do without BLAS."""
     held = hold(random_matrix(np.float64))
     seen = []
-    blocks = features._Dense._blocks
-    monkeypatch.setattr(features._Dense, "_blocks", lambda self: seen.append(1) or blocks(self))
+    blocks = dense._Dense._blocks
+    monkeypatch.setattr(dense._Dense, "_blocks", lambda self: seen.append(1) or blocks(self))
     check(held, np.array(held))
     assert seen
     seen.clear()
