@@ -24,6 +24,7 @@ _HOME = {
     "LatentSVC": "latent",
     "LatentStructuralSVC": "latent",
     "ApproximateRankSVC": "svm",
+    "QueryKFold": "svm",
     "RankPath": "svm",
     "RankSVC": "svm",
     "RankSVCCV": "svm",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from rankhinge.latent import LatentStructuralSVC as LatentStructuralSVC
     from rankhinge.latent import LatentSVC as LatentSVC
     from rankhinge.svm import ApproximateRankSVC as ApproximateRankSVC
+    from rankhinge.svm import QueryKFold as QueryKFold
     from rankhinge.svm import RankPath as RankPath
     from rankhinge.svm import RankSVC as RankSVC
     from rankhinge.svm import RankSVCCV as RankSVCCV

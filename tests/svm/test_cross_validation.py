@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
-from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
+from rankhinge import QueryKFold, RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.losses import get_loss
 from rankhinge.svm import folds as folds_module
 from rankhinge.svm import lockstep
@@ -48,14 +48,10 @@ def test_scores_are_those_of_separate_fits():
 def test_ranker_scores_are_those_of_separate_fits():
     X, y, qid = graded(n_queries=9)
     model = SVMRankerCV(Cs=CS, cv=3, tol=1e-9, random_state=5, bound="convex").fit(X, y, qid=qid)
-    # Queries are numbered by their first appearance.
-    codes = np.array([list(dict.fromkeys(qid.tolist())).index(q) for q in qid.tolist()])
-    fold_of_query = model._unit_folds(codes, 3)
-    for place, C in enumerate(CS):
-        for fold in range(3):
-            test = fold_of_query[codes] == fold
-            assert not set(qid[test]) & set(qid[~test])
-            fitted = SVMRanker(C=C, tol=1e-9, bound="convex").fit(X[~test], y[~test], qid=qid[~test])
+    for fold, (train, test) in enumerate(QueryKFold(3, shuffle=True, random_state=5).split(X, groups=qid)):
+        assert not set(qid[test]) & set(qid[train])
+        for place, C in enumerate(CS):
+            fitted = SVMRanker(C=C, bound="convex", tol=1e-9).fit(X[train], y[train], qid=qid[train])
             assert model.scores_[place, fold] == pytest.approx(fitted.score(X[test], y[test], qid=qid[test]), abs=1e-9)
     assert model.C_ in CS
     assert model.gap_ <= 1e-9

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
@@ -20,6 +19,7 @@ from rankhinge.svm._fitting import fitting
 from rankhinge.svm.folds import Part
 from rankhinge.svm.gains import Grades, grades_of
 from rankhinge.svm.quality import list_metric, lists_metric
+from rankhinge.svm.query_folds import query_folds
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
 from rankhinge.svm.ranker import NoUsableList, SVMRanker, ranking_lists, weights_of_rows
 from rankhinge.svm.search import GRIDS, PATHS, TUNED, Search
@@ -98,6 +98,18 @@ class RankSVCCV(Search, RankSVC):
         Tight bound: the kind of start, unless coefficients were given.
     scales_, init_Cs_, init_scores_ : ndarray
         Tight bound: the grids of the scale and of the start's C, of shape (n,) or (K, n), and the starts' own scores.
+    best_params_ : dict
+        What was chosen, as `RankSVC` takes it; for several labels arrays with a value for each.
+    best_score_ : float
+        Mean of the chosen setting's scores over folds and labels.
+    best_index_ : int or ndarray of shape (K,)
+        Where the chosen settings are in `cv_results_`.
+    cv_results_ : dict
+        A row for each setting, as `GridSearchCV` has it, of several labels for each label and setting (column
+        ``"label"``, and ranks within a label); `pandas.DataFrame` takes it. Times are missing: folds share their
+        passes. Tight bound: the rows of both starts' paths; not the best mean is chosen there, but the setting nearest
+        to the start that is not noticeably worse.
+    n_splits_ : int
     coef_, intercept_, … :
         Of the model refitted to all data; see `RankSVC`.
 
@@ -222,8 +234,10 @@ class SVMRankerCV(Search, SVMRanker):
     loss : str or RankingLoss, default "ndcg"
     Cs : int, array or None, default None
         The grid, or how many values; as for `RankSVCCV`.
-    cv : int or None, default None
-        Folds; each query is in one test part. Queries are shuffled with `random_state`. None: 5.
+    cv : int, splitter, iterable or None, default None
+        An int: that many folds of whole queries, drawn with `random_state`; None: 5. A splitter that takes groups is
+        given the queries as such. `PredefinedSplit` and pairs of rows serve sets that come with parts for training and
+        validation. A fold with rows of a query in both of its parts is an error.
     bound, scales, init, init_Cs
         As for `RankSVCCV`, but for `init`, which is ``"auto"`` by default.
     scoring : str, callable or None, default None
@@ -242,6 +256,8 @@ class SVMRankerCV(Search, SVMRanker):
         Of both, the shapes for the tight bound are those of `RankSVCCV`.
     init_, scales_, init_Cs_, init_scores_
         For the tight bound; see `RankSVCCV`.
+    best_params_, best_score_, best_index_, cv_results_, n_splits_
+        As for `RankSVCCV`.
     coef_, … :
         Of the model refitted to all data; see `SVMRanker`.
 
@@ -261,7 +277,7 @@ class SVMRankerCV(Search, SVMRanker):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in TUNED},
         **GRIDS,
-        "cv": [Interval(Integral, 2, None, closed="left"), None],
+        "cv": ["cv_object"],
     }
     # Lists gain next to nothing by leaving the start: there has to be good reason for it.
     _tolerated = 1.0
@@ -271,7 +287,7 @@ class SVMRankerCV(Search, SVMRanker):
         loss: str | RankingLoss = "ndcg",
         Cs: int | ArrayLike | None = None,
         *,
-        cv: int | None = None,
+        cv: Any = None,
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
         bound: str = "convex",
@@ -322,22 +338,12 @@ class SVMRankerCV(Search, SVMRanker):
         names = None if queries is None else queries[units]
         weights = weights_of_rows(query_weight, names, y.size)
         lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
-        n_folds = 5 if self.cv is None else self.cv
-        X = self._reduced(X, PATHS * n_folds)
-        part_of = self._unit_folds(units, n_folds)[units]
+        folds = query_folds(self.cv, X, y, names, self.random_state)
+        X = self._reduced(X, PATHS * len(folds))
         grades = grades_of(y.astype(np.float64), self.gains)
-        parts = [self._part(y, queries, units, weights, grades, place, part_of == place) for place in range(n_folds)]
-        tuning = self._search(X, [part for part in parts if part is not None], n_folds, {"": lists})
+        parts = [self._part(y, queries, units, weights, grades, place, *rows) for place, rows in enumerate(folds)]
+        tuning = self._search(X, [part for part in parts if part is not None], len(folds), {"": lists})
         return self._fit_lists(X, lists, tuning)
-
-    def _unit_folds(self, units: NDArray[Any], n_folds: int) -> NDArray[np.int64]:
-        """The fold of each query."""
-        n_units = int(units.max()) + 1
-        if n_units < n_folds:
-            raise ValueError(f"cv={n_folds} folds need at least as many queries, got {n_units}")
-        folds = np.arange(n_units) % n_folds
-        check_random_state(self.random_state).shuffle(folds)
-        return folds
 
     def _part(
         self,
@@ -347,11 +353,11 @@ class SVMRankerCV(Search, SVMRanker):
         weights: NDArray[np.float64] | None,
         grades: Grades,
         fold: int,
-        test: NDArray[np.bool_],
+        inside: NDArray[np.int64],
+        outside: NDArray[np.int64],
     ) -> Part | None:
         """One fold, or None if its training part has no usable list; without queries it is one list."""
         loss = get_loss(self.loss)
-        inside, outside = np.flatnonzero(~test), np.flatnonzero(test)
         qid_train, qid_test = (None if queries is None else units[rows] for rows in (inside, outside))
         if queries is not None and callable(self.scoring):
             # A function of the user's knows the queries by their own names.

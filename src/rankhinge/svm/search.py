@@ -21,6 +21,7 @@ from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
+from rankhinge.svm.results import Candidate, summary
 from rankhinge.svm.tight import given_start, n_negatives, unit_of_init_C
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
 
@@ -65,6 +66,11 @@ class Search(LinearRankingMachine):
     init_: str
     init_Cs_: NDArray[np.float64]
     init_scores_: NDArray[np.float64]
+    best_index_: Any
+    best_params_: dict[str, Any]
+    best_score_: float
+    cv_results_: dict[str, Any]
+    n_splits_: int
 
     # How much worse than the best a point nearer to the start of the tight bound may be, in standard errors.
     _tolerated: ClassVar[float]
@@ -119,6 +125,8 @@ class Search(LinearRankingMachine):
             chosen[k] = np.argmax(scores[k][: reached[k], _scored(scores[k])].mean(axis=1))
         chosen[~judged] = int(np.median(chosen[judged]))
         self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
+        tried = [[Candidate({"C": float(C)}, row) for C, row in zip(Cs, mine, strict=True)] for mine in scores]
+        self.__dict__.update(summary(tried, chosen.tolist(), list(problems)))
         return Tuning(C=Cs[chosen])
 
     def _inits(self, n_problems: int, n_features: int) -> tuple[Any, ...]:
@@ -166,4 +174,5 @@ class Search(LinearRankingMachine):
             found["init_Cs_"] = grid.init_Cs
         for name, values in found.items():
             setattr(self, name, values if K > 1 else values[0])
+        self.__dict__.update(summary(choice.candidates, choice.chosen, list(problems)))
         return choice.tuning

@@ -24,6 +24,7 @@ from rankhinge.svm.folds import Batch
 from rankhinge.svm.following import Path, along
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import convex_path
+from rankhinge.svm.results import Candidate
 from rankhinge.svm.tight import rescaled, unit_of_C
 
 __all__ = [
@@ -102,7 +103,8 @@ class TightChoice(NamedTuple):
     `judged` says which problems had a fold with a score; the others have what suits those in the median.
     `init_scores` has the shape (K, n_init_Cs, n_folds), `Cs` (K, 2, n_scales, n_Cs), and `scores` one axis more, for
     folds. The second axis is that of the two starts, the best and its neighbour; nan where nothing was tried. A path
-    that was given up on some folds keeps its last score there.
+    that was given up on some folds keeps its last score there. `candidates` are all of this as settings, those of each
+    problem, and `chosen` is the place of the best among them.
     """
 
     tuning: Tuning
@@ -110,6 +112,8 @@ class TightChoice(NamedTuple):
     init_scores: NDArray[np.float64]
     Cs: NDArray[np.float64]
     scores: NDArray[np.float64]
+    candidates: list[list[Candidate]]
+    chosen: list[int]
 
 
 def grid_of(values: Any, name: str, low: float, high: float) -> NDArray[np.float64]:
@@ -214,8 +218,13 @@ def choose_tight(
     for scale in set(range(n_scales)) - {middle}:
         paths.follow(tried, better, scale, length, everybody)
     chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
-    tuning = _tuning(_with_the_unjudged(chosen, judged), tried, grid, paths.Cs, paths.units)
-    return TightChoice(tuning, judged, init_scores, paths.Cs, paths.scores)
+    points = _with_the_unjudged(chosen, judged)
+    settings = [_settings(k, init_scores, tried, grid, paths) for k in range(K)]
+    keys = [(p.start, p.scale, p.place) for p in points]
+    tuning = _tuning([mine[key].params for mine, key in zip(settings, keys, strict=True)], grid.init)
+    places = [list(mine).index(key) for mine, key in zip(settings, keys, strict=True)]
+    candidates = [list(mine.values()) for mine in settings]
+    return TightChoice(tuning, judged, init_scores, paths.Cs, paths.scores, candidates, places)
 
 
 class _Paths:
@@ -391,18 +400,29 @@ def _with_the_unjudged(chosen: list[_Point], judged: NDArray[np.bool_]) -> list[
     ]
 
 
-def _tuning(
-    chosen: list[_Point],
-    tried: NDArray[np.int64],
-    grid: TightGrid,
-    Cs: NDArray[np.float64],
-    units: NDArray[np.float64],
-) -> Tuning:
-    """What the points stand for; the start itself is a C so small that the fit stays there."""
-    C = []
-    for k, p in enumerate(chosen):
-        path = Cs[k, p.start, p.scale]
-        C.append(path[p.place - 1] if p.place > 0 else min(_STAY * units[k, p.start, p.scale], 0.1 * path[0]))
-    scale = [grid.scales[k, p.scale] for k, p in enumerate(chosen)]
-    init_C = [grid.init_Cs[k, tried[k, p.start]] for k, p in enumerate(chosen)]
-    return Tuning(np.array(C), np.array(scale), np.array(init_C), grid.init)
+def _settings(
+    k: int, init_scores: NDArray[np.float64], tried: NDArray[np.int64], grid: TightGrid, paths: _Paths
+) -> dict[tuple[int, int, int], Candidate]:
+    """The points of problem k's paths as settings, by start, scale and place; place 0 is the start itself.
+
+    That is a C so small that the fit stays there.
+    """
+    found = {}
+    for a, b in np.ndindex(paths.units.shape[1:]):
+        path = paths.Cs[k, a, b]
+        if np.isnan(path).all():
+            continue
+        Cs = [min(_STAY * paths.units[k, a, b], 0.1 * path[0]), *path]
+        scores = [init_scores[k, tried[k, a]], *paths.scores[k, a, b]]
+        for place, (C, score) in enumerate(zip(Cs, scores, strict=True)):
+            params: dict[str, Any] = {"C": float(C), "scale": float(grid.scales[k, b])}
+            if isinstance(grid.init, str):
+                params |= {"init": grid.init, "init_C": float(grid.init_Cs[k, tried[k, a]])}
+            found[a, b, place] = Candidate(params, score)
+    return found
+
+
+def _tuning(params: list[dict[str, Any]], init: Any) -> Tuning:
+    """What the chosen settings stand for."""
+    C, scale, init_C = (np.array([mine.get(name, 1.0) for mine in params]) for name in ("C", "scale", "init_C"))
+    return Tuning(C, scale, init_C, init)
