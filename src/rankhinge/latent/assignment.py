@@ -7,17 +7,18 @@ The most violating ranking and candidates maximise
 
 with :math:`a_i` negatives above the positive, :math:`b_j` positives below the negative, over rankings R *and* the
 candidates of all bags. A bag takes its best candidate where c ≥ 0 and its worst where c < 0. For a given ± pattern
-the bags are assigned to ranks by the Hungarian method; over patterns the search is greedy, and not exact.
+the bags are assigned to ranks by the dynamic Hungarian method; over patterns the search is greedy, and not exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
+
+from rankhinge.latent.hungarian import Assignment
 
 __all__ = ["Assigned", "greedy_ranking"]
 
@@ -42,15 +43,6 @@ class Assigned(NamedTuple):
     negative_coefficients: NDArray[np.float64]
 
 
-def _assigned(
-    highest: NDArray[np.float64], lowest: NDArray[np.float64], coefficients: NDArray[Any]
-) -> tuple[float, NDArray[np.float64]]:
-    """The best assignment of bags to ranks with these coefficients: its value, and each bag's coefficient."""
-    table = coefficients * np.where(coefficients >= 0, highest[:, None], lowest[:, None])
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return float(table[rows, columns].sum()), coefficients[columns]
-
-
 def greedy_ranking(
     positives: tuple[NDArray[np.float64], NDArray[np.float64]],
     negatives: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -70,7 +62,8 @@ def greedy_ranking(
 
     Notes
     -----
-    Two assignment problems of sizes P and N for each of up to ``N (P + 1)`` patterns: O(N P (P³ + N³)).
+    Up to N P patterns, each of which changes one coefficient of the positives and one of the negatives, for which
+    their assignments are mended: O(N P (P² + N²)).
 
     Examples
     --------
@@ -87,32 +80,20 @@ def greedy_ranking(
     18.0
     """
     P, N = positives[0].size, negatives[0].size
-    unit = P * N if scale is None else scale
-    ranks = np.full(N, P + 1)
-    best = _evaluated(positives, negatives, ranks, loss, unit)
-    for j in range(N):
-        first = int(ranks[j - 1]) if j else 1
-        # A negative that moves takes with it nothing: those below it stay behind all positives.
-        for rank in range(first, P + 1):
-            trial = ranks.copy()
-            trial[j] = rank
-            found = _evaluated(positives, negatives, trial, loss, unit)
-            if found.value > best.value:
-                best = found
-        ranks = best.interleaving_ranks
-    return best
-
-
-def _evaluated(
-    positives: tuple[NDArray[np.float64], NDArray[np.float64]],
-    negatives: tuple[NDArray[np.float64], NDArray[np.float64]],
-    ranks: NDArray[np.int64],
-    loss: Callable[[NDArray[np.int64], int], float],
-    unit: float,
-) -> Assigned:
-    P, N = positives[0].size, negatives[0].size
-    above = np.searchsorted(ranks, np.arange(1, P + 1), side="right")
+    unit = float(P * N) if scale is None else scale
+    ranks, above = np.full(N, P + 1), np.zeros(P, np.int64)
+    own, other = Assignment(*positives, N / unit), Assignment(*negatives, -P / unit)
     delta = loss(above, N)
-    own, positive_coefficients = _assigned(*positives, (N - 2.0 * above) / unit)
-    other, negative_coefficients = _assigned(*negatives, (2.0 * (P + 1 - ranks) - P) / unit)
-    return Assigned(delta + own + other, delta, ranks, positive_coefficients, negative_coefficients)
+    best = delta + own.value() + other.value(), delta, own.copy(), other.copy(), above.copy()
+    for j in range(N):
+        # Upwards place by place: one positive more is below it, and two coefficients change at a time.
+        for rank in range(P, int(ranks[j - 1]) - 1 if j else 0, -1):
+            above[rank - 1] += 1
+            own.change(rank - 1, (N - 2.0 * above[rank - 1]) / unit)
+            other.change(j, (2.0 * (P + 1 - rank) - P) / unit)
+            delta = loss(above, N)
+            value = delta + own.value() + other.value()
+            if value > best[0]:
+                best, ranks[j] = (value, delta, own.copy(), other.copy(), above.copy()), rank
+        own, other, above = best[2].copy(), best[3].copy(), best[4].copy()
+    return Assigned(best[0], best[1], ranks, best[2].of_bags(), best[3].of_bags())

@@ -93,7 +93,7 @@ class LatentStructuralSVC(LatentMachine):
 
     in which the candidates H of the most violating ranking are independent of those of the right ranking R*. That
     bound is never below that of `LatentRankSVC` (their Proposition 1), and no efficient exact inference is known for
-    it. The greedy search with Hungarian assignments, of cost O(N P (P³ + N³)), is for a few hundred bags at most; since
+    it. The greedy search with Hungarian assignments, of cost O(N P (P² + N²)), is for some hundred bags; since
     it may miss the maximum, `objective_` can be below the true objective, and the outer objective is not certain
     to fall: a round that does not lower it is the last.
 
