@@ -1,0 +1,364 @@
+"""A judge of whole fits that shares no code with the library.
+
+`problems` writes the objective down from its definition, O(P N) a list, in extended precision:
+
+    F(w) = ½‖w − w₀‖² + C · Σ_q π_q Σ_ℓ ω_qℓ J_qℓ(X_q w),
+    J(s) = max over rankings of Δ + 2 / (P N) · Σ over pairs out of order (n_j − p_i),
+    T(s) = J(s) − H(s),   H(s) = 2 / (P N) · Σ over all pairs max(n_j − p_i, 0),
+
+and bags score as their best candidate. `check` compares a fitted model with it: the objective reported is F at the
+coefficients; gap and status follow from objective and lower bound; and no point whatever, the judge's own descent or
+those found elsewhere (`others`), lies below the lower bound. All up to `Problem.rounding`, what float64 may lose on the
+way from X and w to F, and no further.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import optimize, sparse
+
+WIDE = np.longdouble
+EPS = float(np.finfo(np.float64).eps)
+LOSSES = ("ap", "ndcg", "rr", "auc", "rbp", "zero-one")
+RBP_PERSISTENCE = 0.9
+# Evaluations of the judge's own descent, from each start; and the pairs of a problem above which it starts but once.
+DESCENT_STEPS = 40
+MANY_PAIRS = 50_000
+
+
+class Violation(AssertionError):
+    """What a fit claims does not hold."""
+
+
+def discounts(loss: str, n: int) -> np.ndarray:
+    ranks = np.arange(1, n + 1, dtype=WIDE)
+    return 1 / np.log2(1 + ranks) if loss == "ndcg" else WIDE(RBP_PERSISTENCE) ** (ranks - 1)
+
+
+@lru_cache(maxsize=16)
+def inverted_pairs(loss: str, n_positives: int, n_negatives: int, dtype: Any = WIDE) -> np.ndarray:
+    """Entry (i, j): by how much Δ grows when positive i has j + 1 instead of j negatives above it; both from 0."""
+    i = np.arange(1, n_positives + 1, dtype=WIDE)[:, None]
+    a = np.arange(n_negatives + 1, dtype=WIDE)[None, :]
+    if loss == "ap":
+        parts = a / (i + a) / n_positives
+    elif loss == "rr":
+        parts = a / (1 + a) * (i == 1)
+    elif loss == "auc":
+        parts = a * np.ones_like(i) / (WIDE(n_positives) * n_negatives)
+    else:
+        D = discounts(loss, n_positives + n_negatives)
+        above = np.arange(n_positives)[:, None] + np.arange(n_negatives + 1)
+        parts = (D[:n_positives, None] - D[above]) / D[:n_positives].sum()
+    return np.diff(parts, axis=1).astype(dtype)
+
+
+def hinge(scores: np.ndarray, relevant: np.ndarray, loss: str) -> tuple[Any, np.ndarray]:
+    """J and a subgradient, in the precision of the scores; each negative finds its best rank for itself."""
+    if loss == "zero-one":
+        signed = np.where(relevant, scores, -scores)
+        inside = signed < 1
+        return np.where(inside, 1 - signed, 0).mean(), np.where(inside, np.where(relevant, -1, 1), 0) / scores.size
+    positives, negatives = np.flatnonzero(relevant), np.flatnonzero(~relevant)
+    if positives.size == 0 or negatives.size == 0:
+        return scores.dtype.type(0), np.zeros_like(scores)
+    positives = positives[np.argsort(-scores[positives], kind="stable")]
+    negatives = negatives[np.argsort(-scores[negatives], kind="stable")]
+    pair = scores.dtype.type(2) / (positives.size * negatives.size)
+    gains = pair * (scores[negatives][None, :] - scores[positives][:, None])
+    gains += inverted_pairs(loss, positives.size, negatives.size, scores.dtype.type)
+    # Row r: what each negative gains from standing above the positives r, r + 1, …; the last row is 0.
+    above = np.zeros((positives.size + 1, negatives.size), scores.dtype)
+    above[:-1] = np.cumsum(gains[::-1], axis=0)[::-1]
+    first_below = np.argmax(above, axis=0)
+    u = np.zeros_like(scores)
+    u[negatives] = pair * (positives.size - first_below)
+    u[positives] = -pair * np.cumsum(np.bincount(first_below, minlength=positives.size + 1))[:-1]
+    return above.max(axis=0).sum(), u
+
+
+def reference(scores: np.ndarray, relevant: np.ndarray) -> Any:
+    """H: the score of the ranking by the scores themselves."""
+    positives, negatives = scores[relevant], scores[~relevant]
+    if positives.size == 0 or negatives.size == 0:
+        return scores.dtype.type(0)
+    excess = np.maximum(negatives[None, :] - positives[:, None], 0)
+    return 2 * excess.sum() / (positives.size * negatives.size)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A threshold of a list: its samples, which of them are relevant, and the weight of its J in the mean."""
+
+    index: np.ndarray
+    relevant: np.ndarray
+    weight: Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One objective. `bags`: where each sample's candidates begin among the rows of X, and where the last ends."""
+
+    X: Any
+    levels: tuple[Level, ...]
+    loss: str
+    C: float
+    centre: np.ndarray
+    tight: bool = False
+    bags: np.ndarray | None = None
+    fixed: np.ndarray | None = None  # the row that stands for a bag, -1: its best
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        X = self.X.toarray() if sparse.issparse(self.X) else np.asarray(self.X)
+        return X.astype(np.float64)
+
+    @cached_property
+    def wide_rows(self) -> np.ndarray:
+        return self.rows.astype(WIDE)
+
+    def of_samples(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of the samples from those of the rows, and the row that each comes from."""
+        if self.bags is None:
+            return rows, np.arange(rows.size)
+        spans = zip(self.bags[:-1], self.bags[1:], strict=True)
+        best = np.array([start + int(np.argmax(rows[start:stop])) for start, stop in spans])
+        if self.fixed is not None:
+            best = np.where(self.fixed >= 0, self.fixed, best)
+        return rows[best], best
+
+    def parts(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Mean of J or T over the lists, and a subgradient of that of J by rows of X."""
+        scores, from_row = self.of_samples(rows)
+        total, u = rows.dtype.type(0), np.zeros_like(rows)
+        for level in self.levels:
+            own = scores[level.index]
+            value, slope = hinge(own, level.relevant, self.loss)
+            if self.tight:
+                value = value - reference(own, level.relevant)
+            total += level.weight * value
+            np.add.at(u, from_row[level.index], (level.weight * slope).astype(u.dtype))
+        return total, u
+
+    def objective(self, w: np.ndarray) -> float:
+        """F(w) in extended precision."""
+        return float(self.wide(w))
+
+    def wide(self, w: np.ndarray) -> Any:
+        w = np.asarray(w, WIDE)
+        away = w - self.centre.astype(WIDE)
+        return away @ away / 2 + WIDE(self.C) * self.parts(self.wide_rows @ w)[0]
+
+    def rounding(self, w: np.ndarray) -> float:
+        """What float64 may lose in F(w): in the products, in the sums over samples and in the norm.
+
+        J moves by no more than twice the mean error of the positives' scores plus that of the negatives'; the sums over
+        pairs, of n terms each, lose no more than n units in the last place of their terms' sizes.
+        """
+        w = np.abs(np.asarray(w, np.float64))
+        sizes = np.abs(self.rows) @ w
+        if self.bags is not None:
+            sizes = np.maximum.reduceat(sizes, self.bags[:-1])
+        lost = 0.0
+        for level in self.levels:
+            own = sizes[level.index]
+            means = [float(own[part].mean()) for part in (level.relevant, ~level.relevant) if part.any()]
+            lost += float(level.weight) * (2 * sum(means) + 1) * (w.size + level.index.size)
+        away = w + np.abs(self.centre)
+        return EPS * (self.C * lost + (w.size + 1) * float(away @ away))
+
+
+def level_weights(labels: np.ndarray, loss: str, gains: Any, uniform: bool) -> dict[float, Any]:
+    """``ω`` by threshold, for the labels of one list; thresholds that no sample reaches weigh nothing."""
+    thresholds = sorted(gains)
+    omega, below = {}, 0.0
+    for label in thresholds:
+        if label == 0:
+            continue
+        n_reached = int(np.count_nonzero(labels >= label))
+        ideal = WIDE(1) if uniform else discounts(loss, n_reached).sum()
+        omega[label] = (WIDE(1) if uniform else WIDE(gains[label]) - WIDE(below)) * ideal if n_reached else WIDE(0)
+        below = gains[label]
+    total = sum(omega.values())
+    return {label: weight / total for label, weight in omega.items()}
+
+
+def lists_of(y: Any, qid: Any, loss: str, gains: str, query_weight: Any = None) -> tuple[Level, ...]:
+    """The lists of a learning-to-rank problem by the book; of one label only they do not count."""
+    y = np.asarray(y, np.float64)
+    qid = np.zeros(y.size, int) if qid is None else np.asarray(qid)
+    table = {float(v): float(2.0**v - 1 if gains == "exponential" else v) for v in np.unique(np.append(y, 0.0))}
+    binary, levels, total = loss not in ("ndcg", "rbp"), [], WIDE(0)
+    for query in np.unique(qid):
+        index = np.flatnonzero(qid == query)
+        weight = WIDE(1 if query_weight is None else query_weight[index[0]])
+        if np.unique(y[index]).size < 2 or weight == 0:
+            continue
+        total += weight
+        for label, omega in level_weights(y[index], loss, table, binary).items():
+            relevant = y[index] >= label
+            if omega > 0 and (loss == "zero-one" or not relevant.all()):
+                levels.append(Level(index, relevant, weight * omega))
+    return tuple(replace(level, weight=level.weight / total) for level in levels)
+
+
+def problems(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    qid: Any = None,
+    query_weight: Any = None,
+    mask: Any = None,
+    bags: Any = None,
+) -> list[Problem]:
+    """The problems that a fitted model has solved, from its parameters (and, where it chose them, C and the start)."""
+    loss, tight = model.loss, getattr(model, "bound", "convex") == "tight"
+    y = np.asarray(y)
+    if hasattr(model, "gains"):
+        columns = [lists_of(y, qid, loss, model.gains, query_weight)]
+    else:
+        if y.ndim == 1:
+            classes = np.unique(y)
+            relevant = [y == classes[1]] if classes.size == 2 else [y == value for value in classes]
+        else:
+            relevant = list((y == 1).T)
+        known = np.ones((y.shape[0], len(relevant)), bool) if mask is None else np.asarray(mask)
+        index = [np.flatnonzero(column) for column in known.T]
+        columns = [(Level(own, r[own], WIDE(1)),) for r, own in zip(relevant, index, strict=True)]
+    C = np.broadcast_to(model.C_ if hasattr(model, "C_") else model.C, len(columns))
+    d = X.shape[1]
+    centres = np.atleast_2d(model.init_coef_) if tight else np.zeros((len(columns), d))
+    return [
+        Problem(X, levels, loss, float(c), np.asarray(w0, np.float64), tight, bags)
+        for levels, c, w0 in zip(columns, C, centres, strict=True)
+    ]
+
+
+def descended(problem: Problem, start: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """A point below `start`, if some steps of L-BFGS on J find one; in units of `scale` for each coefficient."""
+    rows = problem.rows * scale
+
+    def value_and_slope(v: np.ndarray) -> tuple[float, np.ndarray]:
+        total, u = problem.parts(rows @ v)
+        away = scale * v - problem.centre
+        return float(away @ away / 2 + problem.C * total), scale * away + problem.C * (rows.T @ u.astype(np.float64))
+
+    options = {"maxfun": DESCENT_STEPS}
+    with np.errstate(all="ignore"):
+        found = optimize.minimize(value_and_slope, start / scale, jac=True, method="L-BFGS-B", options=options)
+    return found.x * scale
+
+
+def own_points(problem: Problem, w: np.ndarray) -> list[np.ndarray]:
+    """Points that the judge finds: on the ray through w, without its largest columns, and by its own descent."""
+    rows = np.abs(problem.rows)
+    sizes = rows.max(axis=0)
+    points = [np.zeros_like(w), *(factor * w for factor in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0))]
+    points.append(np.where(sizes > 1e3 * np.median(sizes), 0.0, w))
+    if not problem.tight and problem.bags is None:
+        unit = 1 / np.where(sizes > 0, sizes, 1.0)
+        starts = [(np.zeros_like(w), unit), (w, unit), (np.zeros_like(w), np.ones_like(w)), (w, np.ones_like(w))]
+        is_large = sum(level.index.size**2 for level in problem.levels) > 4 * MANY_PAIRS or rows.size > MANY_PAIRS
+        points += [descended(problem, start, scale) for start, scale in starts[: 1 if is_large else None]]
+    return [point for point in points if np.isfinite(point).all()]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a fit says of one problem."""
+
+    w: np.ndarray
+    objective: float
+    dual: float
+    gap: float
+    status: str
+    tol: float
+
+
+def check_claim(problem: Problem, claim: Claim, others: list[np.ndarray]) -> dict[str, float]:
+    """Raise `Violation` with the figures if the claim does not hold; else return these."""
+    figures = {
+        "objective": claim.objective,
+        "judged": problem.objective(claim.w),
+        "dual": claim.dual,
+        "gap": claim.gap,
+        "rounding": problem.rounding(claim.w),
+    }
+
+    def fail(what: str) -> None:
+        raise Violation(f"{what}; status {claim.status!r}, " + ", ".join(f"{k} {v!r}" for k, v in figures.items()))
+
+    if not all(np.isfinite(value) for key, value in figures.items() if key not in ("gap", "dual")):
+        fail("a figure is not finite")
+    allowed = figures["rounding"]
+    if abs(claim.objective - figures["judged"]) > allowed:
+        fail("the objective is not that of the coefficients")
+    if claim.gap < (claim.objective - claim.dual) / abs(claim.objective or 1.0) - 4 * EPS:
+        fail("the gap is smaller than that between objective and lower bound")
+    if claim.status == "converged" and not claim.gap <= claim.tol:
+        fail("converged with a gap above tol")
+    points = {f"own {k}": point for k, point in enumerate(own_points(problem, claim.w))}
+    points |= {f"other {k}": np.asarray(point, np.float64) for k, point in enumerate(others)}
+    if problem.tight:  # its lower bound is that of a convex problem that touches F at w
+        points = {}
+    for name, point in points.items():
+        figures["elsewhere"] = problem.objective(point)
+        if claim.dual > figures["elsewhere"] + allowed:
+            fail(f"the lower bound is above the objective at another point ({name})")
+    if claim.dual > figures["judged"] + allowed:
+        fail("the lower bound is above the objective")
+    return figures
+
+
+def claims(model: Any) -> list[Claim]:
+    """What a fitted model says, problem by problem."""
+    coef = np.atleast_2d(model.coef_)
+    columns = [np.atleast_1d(getattr(model, f"{name}_")) for name in ("objective", "dual_objective", "gap", "status")]
+    return [Claim(w, *map(float, rest[:3]), str(rest[3]), model.tol) for w, *rest in zip(coef, *columns, strict=True)]
+
+
+def check(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    qid: Any = None,
+    query_weight: Any = None,
+    mask: Any = None,
+    bags: Any = None,
+    others: Any = (),
+) -> list[dict[str, float]]:
+    """Judge a fitted `RankSVC`, `SVMRanker`, their CV forms or `LatentRankSVC`; raise `Violation` with the figures.
+
+    `others` are coefficients found elsewhere, each of the shape of ``coef_``. `bags` are offsets into the rows of X.
+    """
+    found = []
+    stated = problems(model, X, y, qid=qid, query_weight=query_weight, mask=mask, bags=bags)
+    for k, (problem, claim) in enumerate(zip(stated, claims(model), strict=True)):
+        if claim.status == "constant":
+            continue
+        points = [np.atleast_2d(other)[k] for other in others]
+        if bags is None:
+            found.append(check_claim(problem, claim, points))
+            continue
+        # The lower bound is that of the last inner problem, with the positives' candidates fixed.
+        found.append(check_claim(problem, replace(claim, dual=-np.inf, gap=np.inf, status=""), points))
+        inner = inner_problem(model, problem, k)
+        for point in [*own_points(inner, claim.w), claim.w]:
+            value = inner.objective(point)
+            if claim.dual > value + inner.rounding(claim.w):
+                raise Violation(f"the lower bound {claim.dual!r} is above the inner objective {value!r}; {found[-1]}")
+    return found
+
+
+def inner_problem(model: Any, problem: Problem, k: int) -> Problem:
+    """The convex problem of a latent machine's last round."""
+    history = model.chosen_history_[k] if isinstance(model.chosen_history_, list) else model.chosen_history_
+    chosen = history[-2] if len(history) > 1 else history[-1]
+    assert problem.bags is not None
+    return replace(problem, fixed=np.where(chosen >= 0, problem.bags[:-1] + chosen, -1))

@@ -1,0 +1,117 @@
+"""The judge is judged: by brute force, by a finite difference, and by fits that were spoilt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankhinge import RankSVC, RankSVCCV, SVMRanker
+from rankhinge.latent import LatentRankSVC
+from tests import brute_force, judge
+from tests.latent.helpers import bags_and_labels
+from tests.svm.helpers import binary, graded, hinge_of_grades, multiclass, multilabel
+
+BY_THE_BOOK = {
+    "ap": brute_force.AP,
+    "ndcg": brute_force.NDCG,
+    "rr": brute_force.RR,
+    "auc": brute_force.AUC,
+    "rbp": brute_force.RBP,
+}
+
+
+@pytest.mark.parametrize("loss", BY_THE_BOOK)
+@pytest.mark.parametrize("seed", range(20))
+def test_hinge_is_brute_force(loss, seed):
+    rng = np.random.default_rng(seed)
+    n_positives, n_negatives = rng.integers(1, 5, 2)
+    relevant = rng.permutation(np.arange(n_positives + n_negatives) < n_positives)
+    scores = np.round(rng.normal(size=relevant.size) * 10.0 ** rng.uniform(-2, 2), int(rng.integers(0, 3)))
+    value, u = judge.hinge(scores.astype(judge.WIDE), relevant, loss)
+    assert float(value) == pytest.approx(brute_force.hinge(scores, relevant, BY_THE_BOOK[loss]), abs=1e-13)
+    # u is a subgradient: the plane at these scores touches J here and is below it everywhere.
+    for other in rng.normal(size=(5, scores.size)):
+        elsewhere = brute_force.hinge(other, relevant, BY_THE_BOOK[loss])
+        assert float(value + u @ (other - scores)) <= elsewhere + 1e-12
+
+
+def test_tight_bound_lies_between_loss_and_hinge():
+    rng = np.random.default_rng(0)
+    relevant = np.arange(12) < 4
+    scores = rng.normal(size=12).astype(judge.WIDE)
+    ranks = np.sort(np.argsort(np.argsort(-scores))[relevant]) + 1
+    J, H = judge.hinge(scores, relevant, "ap")[0], judge.reference(scores, relevant)
+    assert brute_force.AP.of_ranks(ranks, 8) <= J - H <= J
+
+
+@pytest.mark.parametrize("gains", ["exponential", "linear"])
+def test_graded_lists_by_the_book(gains):
+    X, y, qid = graded()
+    weight = {0: 1.0, 1: 0.0, 2: 2.0, 3: 1.0, 4: 0.5, 5: 1.0}
+    w = np.random.default_rng(1).normal(size=3)
+    levels = judge.lists_of(y, qid, "ndcg", gains, [weight[q] for q in qid])
+    problem = judge.Problem(X, levels, "ndcg", 1.0, np.zeros(3))
+    table = [0, 1, 3] if gains == "exponential" else [0, 1, 2]
+    expected = 0.5 * w @ w + hinge_of_grades(X @ w, y, qid, table, weight)
+    assert problem.objective(w) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", judge.LOSSES)
+def test_ordinary_fits_pass(loss):
+    X, y = binary()
+    first = RankSVC(loss, C=10.0, bound="convex").fit(X, y)
+    other = RankSVC(loss, C=10.0, bound="convex", solver="cutting-plane").fit(sparse.csr_array(X), y)
+    figures = judge.check(first, X, y, others=[other.coef_])
+    assert figures[0]["judged"] == pytest.approx(first.objective_, rel=1e-12)
+
+
+def test_all_machines_pass():
+    X, y = binary()
+    judge.check(RankSVC(bound="tight").fit(X, y), X, y)
+    judge.check(RankSVCCV(Cs=[1.0, 10.0], cv=2, bound="convex").fit(X, y), X, y)
+    X, y = multiclass()
+    judge.check(RankSVC(bound="convex").fit(X, y), X, y)
+    X, y = multilabel()
+    mask = np.random.default_rng(0).random(y.shape) < 0.8
+    judge.check(RankSVC(bound="convex").fit(X, y, mask=mask), X, y, mask=mask)
+    X, y, qid = graded()
+    for bound in ("convex", "tight"):
+        judge.check(SVMRanker(bound=bound).fit(X, y, qid=qid), X, y, qid=qid)
+    bags, y = bags_and_labels()
+    judge.check(LatentRankSVC(C=10.0).fit(bags, y), bags.candidates(), y, bags=bags.offsets)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "message"),
+    [
+        ("objective_", 1 - 1e-9, "not that of the coefficients"),
+        ("dual_objective_", 1.002, "above the objective"),
+        ("gap_", 0.5, "smaller than that between"),
+        ("gap_", 1e6, "above tol"),
+    ],
+)
+def test_what_is_spoilt_fails(name, factor, message):
+    X, y = binary()
+    model = RankSVC(C=10.0, bound="convex").fit(X, y)
+    setattr(model, name, getattr(model, name) * factor)
+    if name == "dual_objective_":
+        model.gap_ = 0.0
+    with pytest.raises(judge.Violation, match=message):
+        judge.check(model, X, y)
+
+
+def test_spoilt_lower_bound_of_bags_fails():
+    bags, y = bags_and_labels()
+    model = LatentRankSVC(C=10.0).fit(bags, y)
+    model.dual_objective_ *= 1.01
+    with pytest.raises(judge.Violation, match="inner objective"):
+        judge.check(model, bags.candidates(), y, bags=bags.offsets)
+
+
+def test_own_descent_finds_the_minimum():
+    X, y = binary()
+    model = RankSVC(C=10.0, bound="convex", tol=1e-6).fit(X, y)
+    problem = judge.problems(model, X, y)[0]
+    found = min(problem.objective(point) for point in judge.own_points(problem, np.zeros(4)))
+    assert model.dual_objective_ <= found <= 1.01 * model.objective_
