@@ -26,6 +26,9 @@ ARGS ?=
 ONLY ?= *
 # The commit that make bench compares with, if any: make bench ONLY=training AGAINST=main
 AGAINST ?=
+# How long make fuzz goes on, and its first seed.
+SECONDS ?= 60
+SEED ?= 0
 # Processes for the tests; 0 runs them in one, as a debugger wants it.
 WORKERS ?= 2
 
@@ -37,7 +40,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) lint format bench experiments clean
+.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -61,6 +64,9 @@ $(SKLEARN_TESTS): test-sklearn-%: .venv-sklearn-%/.stamp
 	@echo "scikit-learn $$(.venv-sklearn-$*/bin/python -c 'import sklearn; print(sklearn.__version__)')"
 	@$(subst $(PY),.venv-sklearn-$*/bin/python,$(KEYED)) \
 		.venv-sklearn-$*/bin/python -m pytest -n $(WORKERS) -W default -m sklearn_compat tests $(ARGS)
+
+fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; SEED=0 is the first case
+	@$(KEYED) $(PY) -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers $(WORKERS) $(ARGS)
 
 lint: $(STAMPS)/lint ## Check style, formatting and types
 	$(PY) -m ruff check .

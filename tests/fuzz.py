@@ -1,0 +1,346 @@
+"""Fits to odd data, judged: ``make fuzz SECONDS=60``.
+
+A seed is a case: `draw` makes data, machine and parameters of it, `play` fits and asks `tests.judge`. Nine in ten
+cases are small. Nothing else is random, so that ``python -m tests.fuzz --replay SEED`` plays a case again. What fails
+is written to ``.make/fuzz`` as a snippet that can be run.
+
+A case passes if nothing but warnings that the library means to give comes out of the fit, and if what the model claims
+holds; see `tests.judge`. Other routes lead to the same minimum: dense for sparse, another solver, centred features,
+some columns left out. Their points are tried against the first fit's lower bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, rank_svm_path
+from rankhinge.latent import Bags, LatentRankSVC
+from tests import judge
+
+FOLDER = Path(__file__).resolve().parent.parent / ".make" / "fuzz"
+SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
+KINDS = {"svc": 40, "ranker": 20, "path": 10, "cv": 6, "ranker cv": 4, "latent": 12, "labels": 8}
+# What a fit may say: that it has not converged, that all coefficients are 0, that a label is constant, …
+EXPECTED = (UserWarning,)
+MOST_ENTRIES = 10**6
+
+
+@dataclass
+class Case:
+    """Data, a machine and what it is given."""
+
+    kind: str
+    X: Any
+    y: np.ndarray
+    options: dict[str, Any]
+    given: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    warm: float = 0.0  # size of the coefficients to start from, 0: none
+
+
+def features(rng: np.random.Generator, n: int, d: int, facts: dict[str, Any]) -> np.ndarray:
+    """Normal, whole, binary or heavy-tailed numbers, then odd scales, offsets, duplicates and odd columns."""
+    kind = facts["values"] = str(
+        rng.choice(["normal", "whole", "binary", "heavy", "few"], p=[0.5, 0.15, 0.1, 0.15, 0.1])
+    )
+    X = rng.normal(size=(n, d))
+    if kind == "whole":
+        X = rng.integers(-5, 6, (n, d)).astype(float)
+    elif kind == "binary":
+        X = (rng.random((n, d)) < 0.3).astype(float)
+    elif kind == "heavy":
+        X = rng.standard_cauchy((n, d))
+    elif kind == "few":
+        X *= rng.random((n, d)) < 0.1
+    for name, shape in (("row scales", (n, 1)), ("column scales", (1, d))):
+        decades = facts[name] = float(rng.choice([0, 1, 3, 6, 12], p=[0.55, 0.15, 0.14, 0.1, 0.06]))
+        X = X * 10.0 ** rng.uniform(-decades, decades, shape)
+    if rng.random() < 0.25:
+        facts["offset"] = offset = 10.0 ** rng.uniform(0, 14)
+        X[:, rng.random(d) < rng.choice([0.1, 1.0])] += offset
+    if rng.random() < 0.15:
+        facts["column"] = odd = str(rng.choice(["id", "timestamp", "constant", "zero"]))
+        columns = {"id": np.arange(n) + 1.0, "timestamp": 1.7e12 + rng.integers(0, 10**9, n), "zero": np.zeros(n)}
+        X[:, rng.integers(d)] = columns.get(odd, np.full(n, 10.0 ** rng.uniform(-3, 14)))
+    if rng.random() < 0.15:
+        facts["duplicates"] = True
+        X = X[rng.integers(0, max(2, n // 2), n)]
+    return X
+
+
+def container(rng: np.random.Generator, X: np.ndarray, facts: dict[str, Any]) -> Any:
+    """Dense, CSR, float32, column by column, or a file; float32 has no number beyond 3e38."""
+    how = facts["container"] = str(rng.choice(["dense", "csr", "float32", "csr32", "F", "mapped"]))
+    if how in ("float32", "csr32"):
+        X = np.clip(X, -1e30, 1e30).astype(np.float32)
+    if how in ("csr", "csr32"):
+        return sparse.csr_array(X)
+    if how == "mapped":
+        with tempfile.TemporaryFile() as file:
+            file.write(np.ascontiguousarray(X).tobytes())
+            file.flush()
+            return np.memmap(file, dtype=X.dtype, mode="r", shape=X.shape)
+    return np.asfortranarray(X) if how == "F" else X
+
+
+def binary_labels(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    """At random, or by a linear score with noise; one positive or one negative at least, at times no more."""
+    n = X.shape[0]
+    share = float(rng.choice([0.0, 0.05, 0.2, 0.5, 1.0]))
+    n_positives = int(np.clip(round(share * n), 1, n - 1))
+    unit = np.maximum(np.abs(X).max(axis=0), 1e-300)
+    strength = (X / unit) @ rng.normal(size=X.shape[1]) * rng.choice([0.0, 1.0]) + rng.normal(size=n) * rng.choice(
+        [0, 1.0]
+    )
+    y = np.zeros(n, int)
+    y[np.argsort(-strength, kind="stable")[:n_positives]] = 1
+    return y
+
+
+def draw(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    facts: dict[str, Any] = {"seed": seed}
+    large = rng.random() < 0.1
+    kind = str(rng.choice(list(KINDS), p=np.array(list(KINDS.values())) / sum(KINDS.values())))
+    n = int(np.exp(rng.uniform(np.log(5), np.log(2000 if large else 200))))
+    d = int(np.exp(rng.uniform(0, np.log(3000 if large else 300))))
+    d = min(d, MOST_ENTRIES // n)
+    X = features(rng, n, d, facts)
+    C = 10.0 ** rng.uniform(-6, 8)
+    options: dict[str, Any] = {
+        "loss": str(rng.choice(judge.LOSSES)),
+        "C": float(C),
+        "tol": float(rng.choice([1e-1, 1e-2, 1e-3, 1e-6], p=[0.1, 0.2, 0.6, 0.1])),
+        "max_iter": int(rng.integers(1, 101)) if not large else 20,
+        "random_state": int(rng.integers(100)),
+    }
+    if kind in ("svc", "ranker", "labels"):
+        options["solver"] = str(rng.choice(SOLVERS, p=[0.5, 0.15, 0.15, 0.1, 0.1]))
+        options["bound"] = str(rng.choice(["convex", "tight"], p=[0.8, 0.2]))
+        if options["bound"] == "tight":
+            if options["loss"] == "zero-one":
+                options["loss"] = "ap"
+            options["init"] = str(rng.choice(["logistic", "convex"]))
+            if rng.random() < 0.5:
+                options["C"] = "auto"
+    case = Case(kind, X, np.empty(0), options, facts=facts)
+    {"ranker": _lists, "ranker cv": _lists, "latent": _bags, "labels": _labels}.get(kind, _binary)(rng, case)
+    case.X = container(rng, X, facts)
+    if kind in ("svc", "ranker") and options["bound"] == "convex" and rng.random() < 0.2:
+        case.warm = facts["warm"] = 10.0 ** rng.uniform(-3, 15)
+    return case
+
+
+def _binary(rng: np.random.Generator, case: Case) -> None:
+    case.y = binary_labels(rng, case.X)
+    if case.kind == "cv":
+        # Every fold needs both classes.
+        case.y[:4] = (0, 1, 0, 1)
+
+
+def _labels(rng: np.random.Generator, case: Case) -> None:
+    n = len(case.X)
+    if rng.random() < 0.5:
+        case.y = rng.integers(0, 3, n)
+        case.y[:3] = (0, 1, 2)
+        return
+    case.y = np.stack([binary_labels(rng, case.X) for _ in range(3)], axis=1)
+    mask = rng.random(case.y.shape) < 0.8
+    for k in range(3):
+        mask[np.argmax(case.y[:, k]), k] = mask[np.argmin(case.y[:, k]), k] = True
+    case.given["mask"] = mask
+
+
+def _lists(rng: np.random.Generator, case: Case) -> None:
+    n = len(case.X)
+    n_queries = max(1, n // int(rng.integers(3, 20)))
+    if case.kind == "ranker cv":
+        # Two in each fold at least, of two rows at least.
+        n_queries = max(n_queries, min(4, n // 2))
+    case.given["qid"] = qid = rng.permutation(np.arange(n) % n_queries)
+    binary = case.options["loss"] not in ("ndcg", "rbp")
+    y = rng.integers(0, 2 if binary else rng.integers(2, 6), n)
+    if binary and rng.random() < 0.3:
+        y, case.options["level_weights"] = rng.integers(0, 4, n), "uniform"
+    case.y = y
+    for query in np.unique(qid)[:4]:
+        rows = np.flatnonzero(qid == query)
+        y[rows[0]], y[rows[-1]] = 0, 1
+    case.options["gains"] = str(rng.choice(["exponential", "linear"]))
+    if case.kind == "ranker" and rng.random() < 0.3:
+        weight = 10.0 ** rng.uniform(-3, 3, n)
+        weight[0] = 0.0
+        case.given["query_weight"] = weight[qid]
+        case.given["query_weight"][qid == qid[0]] = 1.0
+
+
+def _bags(rng: np.random.Generator, case: Case) -> None:
+    n = len(case.X)
+    cuts = np.sort(rng.choice(np.arange(1, n), size=int(rng.integers(1, max(2, n // 2))), replace=False))
+    offsets = np.concatenate([[0], cuts, [n]])
+    case.y = rng.integers(0, 2, offsets.size - 1)
+    case.y[:2] = (0, 1)
+    case.facts["offsets"] = offsets
+    case.options["max_outer"] = int(rng.integers(1, 6))
+    case.options["solver"] = str(rng.choice(["bundle", "cutting-plane"]))
+    case.options["shrinking"] = bool(rng.random() < 0.8)
+
+
+def fitted(case: Case, X: Any, **changes: Any) -> Any:
+    options = case.options | changes
+    if case.kind == "latent":
+        offsets = case.facts["offsets"]
+        return LatentRankSVC(**options).fit(Bags(X, offsets=offsets), case.y)
+    if case.kind in ("cv", "ranker cv"):
+        C = options.pop("C")
+        machine = RankSVCCV if case.kind == "cv" else SVMRankerCV
+        return machine(Cs=[C, 10 * C], cv=2, bound="convex", **options).fit(X, case.y, **case.given)
+    machine = SVMRanker if case.kind == "ranker" else RankSVC
+    model = machine(**options)
+    if case.warm:
+        model.set_params(warm_start=True, max_iter=1).fit(X, case.y, **case.given)
+        shape = model.coef_.shape
+        model.coef_ = case.warm * np.random.default_rng(case.facts["seed"]).normal(size=shape)
+        model.set_params(max_iter=options["max_iter"])
+    return model.fit(X, case.y, **case.given)
+
+
+def routes(case: Case) -> list[tuple[Callable[[], Any], Callable[[Any], np.ndarray]]]:
+    """Other ways to the same minimum: a fit each, and its coefficients in terms of the features as they are."""
+    dense = case.X.toarray() if sparse.issparse(case.X) else np.asarray(case.X)
+    dense = dense.astype(np.float64)
+    found: list[tuple[Callable[[], Any], Callable[[Any], np.ndarray]]] = []
+    if case.kind not in ("svc", "labels", "ranker") or case.options["bound"] != "convex":
+        return found
+    plain = {"solver": "bundle", "max_iter": 100}
+    other = dense if sparse.issparse(case.X) else sparse.csr_array(dense)
+    found.append((lambda: fitted(case, other, **plain), lambda model: model.coef_))
+    centred = (dense.astype(judge.WIDE) - dense.astype(judge.WIDE).mean(axis=0)).astype(np.float64)
+    if case.options["loss"] != "zero-one":
+        found.append((lambda: fitted(case, centred, **plain), lambda model: model.coef_))
+    # Without the columns whose size is beyond all others': their coefficients are 0.
+    sizes = np.abs(dense).max(axis=0)
+    small = sizes <= 1e3 * max(np.median(sizes), np.finfo(float).tiny)
+    if 0 < np.count_nonzero(small) < small.size:
+
+        def widened(model: Any) -> np.ndarray:
+            coef = np.zeros((*model.coef_.shape[:-1], small.size))
+            coef[..., small] = model.coef_
+            return coef
+
+        found.append((lambda: fitted(case, dense[:, small], **plain), widened))
+    return found
+
+
+def play(seed: int) -> int:
+    """Fit and judge the case of this seed; how many fits that were."""
+    case = draw(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for expected in EXPECTED:
+            warnings.simplefilter("ignore", expected)
+        if case.kind == "path":
+            return _play_path(case)
+        others = []
+        for fit, coefficients in routes(case):
+            others.append(coefficients(fit()))
+        model = fitted(case, case.X)
+    given = {name: value for name, value in case.given.items() if name != "level_weights"}
+    judge.check(model, case.X, case.y, **given, bags=case.facts.get("offsets"), others=others)
+    return 1 + len(others)
+
+
+def _play_path(case: Case) -> int:
+    C, tol = case.options["C"], case.options["tol"]
+    Cs = C * np.array([1.0, 10.0, 1000.0])
+    path = rank_svm_path(case.X, case.y, Cs, loss=case.options["loss"], tol=tol, max_iter=case.options["max_iter"])
+    level = judge.Level(np.arange(case.y.size), case.y == 1, judge.WIDE(1))
+    for k, c in enumerate(Cs):
+        problem = judge.Problem(case.X, (level,), case.options["loss"], float(c), np.zeros(case.X.shape[1]))
+        figures = [float(values[k, 0]) for values in (path.objectives, path.dual_objectives, path.gaps)]
+        status = "converged" if figures[2] <= tol else "max_iter"
+        # The points of the other values of C are tried as well.
+        judge.check_claim(problem, judge.Claim(path.coefs[k, 0], *figures, status, tol), list(path.coefs[:, 0]))
+    return len(Cs)
+
+
+def described(seed: int) -> dict[str, Any]:
+    case = draw(seed)
+    facts = {name: value for name, value in case.facts.items() if name != "offsets"}
+    return facts | {"kind": case.kind, "shape": case.X.shape, **case.options}
+
+
+def report(seed: int, error: BaseException) -> str:
+    """Write a snippet that plays the case again; the line that sums it up."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    summary = f"{type(error).__name__}: {error}".splitlines()[0][:400]
+    facts = json.dumps(described(seed), default=str)
+    text = f'"""{summary}\n\n{facts}\n"""\n\nfrom tests.fuzz import play\n\nplay({seed})\n'
+    (FOLDER / f"seed_{seed}.py").write_text(text, encoding="utf-8")
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"seed {seed}: {summary}\n    at {Path(where.filename).name}:{where.lineno}; {facts}"
+
+
+def work(first: int, stride: int, seconds: float, most: int) -> tuple[Counter[str], list[str]]:
+    """Play seeds until the time is over; counts, and what failed."""
+    counts, failures, end, seed = Counter[str](), [], time.monotonic() + seconds, first
+    while time.monotonic() < end and counts["cases"] < most:
+        counts["cases"] += 1
+        try:
+            counts["fits"] += play(seed)
+        except Exception as error:
+            counts["failures"] += 1
+            failures.append(report(seed, error))
+            print(failures[-1], flush=True)
+        seed += stride
+    counts["last"] = seed - stride
+    return counts, failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0, help="the first; each case takes the next one")
+    parser.add_argument("--cases", type=int, default=10**9, help="stop after so many in each process")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--replay", type=int, help="play this seed alone, with its traceback")
+    arguments = parser.parse_args()
+    if arguments.replay is not None:
+        print(json.dumps(described(arguments.replay), default=str))
+        print(f"passed: {play(arguments.replay)} fits")
+        return
+    began, n = time.monotonic(), max(1, arguments.workers)
+    tasks = [(arguments.seed + k, n, arguments.seconds, arguments.cases) for k in range(n)]
+    if n == 1:
+        found = [work(*tasks[0])]
+    else:
+        with multiprocessing.get_context("spawn").Pool(n) as pool:
+            found = pool.starmap(work, tasks, chunksize=1)
+    counts: Counter[str] = Counter()
+    for one, _ in found:
+        counts += one
+    last = max(one["last"] for one, _ in found)
+    print(
+        f"{counts['cases']} cases, {counts['fits']} fits, seeds {arguments.seed} to {last}, "
+        f"{time.monotonic() - began:.0f} s, {counts['failures']} failures"
+    )
+    if counts["failures"]:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

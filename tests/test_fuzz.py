@@ -1,0 +1,36 @@
+"""The fuzz itself: a seed is a case, and what fails can be played again."""
+
+from __future__ import annotations
+
+import runpy
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tests import fuzz, judge
+
+
+def plain(X):
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_seed_is_a_case(seed):
+    first, second = fuzz.draw(seed), fuzz.draw(seed)
+    np.testing.assert_array_equal(plain(first.X), plain(second.X))
+    np.testing.assert_array_equal(first.y, second.y)
+    assert np.isfinite(plain(first.X)).all()
+    assert (first.kind, str(first.options), str(first.facts)) == (second.kind, str(second.options), str(second.facts))
+
+
+def test_failures_become_snippets(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz, "FOLDER", tmp_path)
+    monkeypatch.setattr(judge, "check_claim", lambda *_: (_ for _ in ()).throw(judge.Violation("spoilt")))
+    monkeypatch.setattr(fuzz, "fitted", lambda case, X, **changes: None)
+    monkeypatch.setattr(judge, "check", lambda *_, **__: judge.check_claim())
+    seed = next(seed for seed in range(100) if fuzz.draw(seed).kind == "cv")
+    counts, failures = fuzz.work(seed, 1, 60.0, 1)
+    assert (counts["cases"], counts["failures"], len(failures)) == (1, 1, 1)
+    with pytest.raises(judge.Violation, match="spoilt"):
+        runpy.run_path(str(tmp_path / f"seed_{seed}.py"))
