@@ -142,9 +142,11 @@ class Bundle(CuttingPlane):
             constraints=self.constraints,
         )
         for k, probe in zip(active, probes):
-            self._anchors[k] = probe.anchor
-            if probe.moved:
-                self.offer(k, probe.value, probe.point(probe.anchor))
+            point = probe.point(probe.anchor)
+            # The length is that of the point itself: its coordinates have the same only as far as rounding lets the
+            # basis be orthonormal.
+            if probe.moved and self.offer(k, self.regulariser(k, point) + self.C[k] * probe.loss, point):
+                self._anchors[k] = probe.anchor
         self._cut_all(active, probes)
         self._narrow(active)
 

@@ -21,6 +21,8 @@ __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 # A direction counts as dependent below this part of its own length: what is left of it is the difference of two long
 # vectors. The products of what is left are rounded at 1e-16, so its square must be far above.
 _DEPENDENT = 1e-5
+# Products off by this much are mended to second order: what is left of its square is rounding.
+_NEARLY = np.finfo(np.float64).eps ** 0.5
 
 
 class Cut(NamedTuple):
@@ -38,11 +40,17 @@ def extension(basis: Array, directions: Array) -> Array:
     """
     lengths = np.linalg.norm(directions, axis=0)
     new: Array = directions / np.where(lengths > 0, lengths, 1.0)
-    # Twice is enough (Kahan and Parlett), and the second time there is little to do.
-    for turn in (_orthonormalising, _nearly_orthonormalising):
-        new -= basis @ (basis.T @ new)
-        new = new @ turn(new.T @ new)
-    return new
+    while True:
+        along = basis.T @ new
+        new -= basis @ along
+        gram = new.T @ new
+        # Checked, not hoped: twice is mostly enough (Kahan and Parlett), but where directions nearly depend on each
+        # other and on the basis, their products say little about what is left of them.
+        is_set = np.diag(gram) > 0.5
+        off = np.abs(gram - np.diag(is_set.astype(np.float64))).max(initial=np.abs(along).max(initial=0.0))
+        if not off > _NEARLY:
+            return new @ _nearly_orthonormalising(gram)
+        new = new @ _orthonormalising(gram)
 
 
 def _orthonormalising(gram: Array) -> Array:
@@ -97,6 +105,7 @@ class Probe:
         self.master, self.basis = master, basis
         self.small = master.restricted(basis, n_turns)
         self.anchor, self.value, self.moved = anchor, value, False
+        self.loss = np.inf
         # Not as a difference of squares: of a far centre's, nothing but rounding might be left.
         beside = master.centre - basis @ self.small.centre
         self.outside = float(beside @ beside)
@@ -130,12 +139,11 @@ class Probe:
         if self.first_cut is None:
             self.first_cut = cut
 
-    def improve(self, coordinates: Array, value: float) -> bool:
-        """Move the best point if this one is better."""
+    def improve(self, coordinates: Array, loss: float) -> None:
+        """Move the best point if this one, where J is `loss`, is better."""
+        value = self.regulariser(coordinates) + self.master.C * loss
         if value < self.value:
-            self.anchor, self.value, self.moved = coordinates, value, True
-            return True
-        return False
+            self.anchor, self.value, self.loss, self.moved = coordinates, value, loss, True
 
     def trim(self, n_cuts: int) -> None:
         """Forget the coefficients of all but the newest cut and those that carry most weight."""
@@ -195,9 +203,8 @@ def search(
             u = u if going.size == 1 else objective.select(u, np.array([c]))
             probe = probes[p]
             probe.learn(float(found.loss[c]), slopes[c], u)
-            total = probe.regulariser(points[c]) + probe.master.C * float(found.value[c])
             if feasible[c]:
-                probe.improve(points[c], total)
+                probe.improve(points[c], float(found.value[c]))
     for probe in probes:
         probe.small.solve()
 
