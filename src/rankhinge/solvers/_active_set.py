@@ -33,7 +33,7 @@ STEP_LIMIT = 1
 UNBOUNDED = 2
 STALLED = 3
 
-# A value that has not risen by this part of x times the scale of violations (see `_scale`), in as many steps as there
+# A value that has not risen by this part of x times the scale of violations (see `_price`), in as many steps as there
 # are variables, is as high as rounding lets it be. Nearly dependent columns would otherwise take turns for ever.
 _RISE = 1e-13
 # A pivot below this fraction of its diagonal is rounding noise: the column counts as dependent.
@@ -63,29 +63,18 @@ def _backward(factor, size, b):
             b[k] -= factor[i, k] * v
 
 
-@once
-def _append(factor, size, column, diagonal):
-    """Add a row to the factor. Returns False, and leaves the factor, if the column depends."""
-    row = factor[size]
-    for i in range(size):
-        row[i] = column[i]
-    _forward(factor, size, row)
-    pivot = diagonal
-    for i in range(size):
-        pivot -= row[i] * row[i]
-    if pivot <= _PIVOT_FLOOR * diagonal or diagonal <= 0.0:
-        return False
-    row[size] = np.sqrt(pivot)
-    return True
+@inner
+def _drop(factor, support, size, place, x):
+    """Take the variable at ``place`` out of the support and set it to 0. Returns the new size.
 
-
-@once
-def _remove(factor, size, gone):
-    """Delete row and column ``gone`` of ``L @ L.T``, by rotations that restore the triangle."""
-    for i in range(gone, size - 1):
+    Its row and column of ``L @ L.T`` are deleted, by rotations that restore the triangle.
+    """
+    x[support[place]] = 0.0
+    for i in range(place, size - 1):
+        support[i] = support[i + 1]
         for k in range(i + 2):
             factor[i, k] = factor[i + 1, k]
-    for c in range(gone, size - 1):
+    for c in range(place, size - 1):
         a, b = factor[c, c], factor[c, c + 1]
         norm = np.hypot(a, b)
         cosine, sine = (a / norm, b / norm) if norm > 0.0 else (1.0, 0.0)
@@ -93,25 +82,6 @@ def _remove(factor, size, gone):
             a, b = factor[i, c], factor[i, c + 1]
             factor[i, c] = cosine * a + sine * b
             factor[i, c + 1] = cosine * b - sine * a
-
-
-@once
-def _column(hessian, capped, rho, support, size, j, out):
-    """Write ``M[support, j]``."""
-    for i in range(size):
-        k = support[i]
-        out[i] = hessian[j, k]
-        if capped[j] and capped[k]:
-            out[i] += rho
-
-
-@inner
-def _drop(factor, support, size, place, x):
-    """Take the variable at ``place`` out of the support and set it to 0. Returns the new size."""
-    _remove(factor, size, place)
-    x[support[place]] = 0.0
-    for i in range(place, size - 1):
-        support[i] = support[i + 1]
     return size - 1
 
 
@@ -125,17 +95,22 @@ def _enter(hessian, capped, rho, factor, support, size, x, j, work):
     """
     diagonal = hessian[j, j] + (rho if capped[j] else 0.0)
     while True:
-        _column(hessian, capped, rho, support, size, j, work)
-        if _append(factor, size, work, diagonal):
-            support[size] = j
+        pivot, row = diagonal, factor[size]
+        for i in range(size):
+            k = support[i]
+            row[i] = hessian[j, k] + (rho if capped[j] and capped[k] else 0.0)
+        _forward(factor, size, row)
+        for i in range(size):
+            pivot -= row[i] * row[i]
+        if pivot > _PIVOT_FLOOR * diagonal and diagonal > 0.0:
+            row[size], support[size] = np.sqrt(pivot), j
             return size + 1
         for i in range(size):
-            work[i] = factor[size, i]
+            work[i] = row[i]
         _backward(factor, size, work)
-        largest = 0.0
+        largest, step, place = 0.0, np.inf, _NONE
         for i in range(size):
             largest = max(largest, abs(work[i]))
-        step, place = np.inf, _NONE
         for i in range(size):
             if work[i] > 1e-9 * largest and x[support[i]] < step * work[i]:
                 step, place = x[support[i]] / work[i], i
@@ -151,7 +126,7 @@ def _enter(hessian, capped, rho, factor, support, size, x, j, work):
 def _target(factor, support, size, linear, capped, total, y, z):
     """Maximise on the support with the sign constraints left out; the answer is in ``y``.
 
-    ``M y + mu * e = linear``, ``e @ y = total``, with e the capped variables. Returns mu.
+    ``M y + mu * e = linear``, ``e @ y = total``, with e the capped variables.
     """
     for i in range(size):
         y[i] = linear[support[i]]
@@ -167,7 +142,6 @@ def _target(factor, support, size, linear, capped, total, y, z):
     for i in range(size):
         y[i] -= mu * z[i]
     _backward(factor, size, y)
-    return mu
 
 
 @once
@@ -188,107 +162,67 @@ def _settle(factor, support, size, linear, capped, total, x, y, z):
         size = _drop(factor, support, size, place, x)
 
 
-@inner
-def _violation(hessian, linear, support, size, x, out):
-    """Write ``linear - H @ x``, of which only the support's columns count."""
-    for j in range(linear.size):
-        v = linear[j]
-        for i in range(size):
-            k = support[i]
-            v -= hessian[j, k] * x[k]
-        out[j] = v
-
-
-@inner
-def _multiplier(capped, support, size, r):
-    """The cap's multiplier: the mean of ``q - H @ x`` over the capped support."""
-    total, count = 0.0, 0
-    for i in range(size):
-        if capped[support[i]]:
-            total += r[support[i]]
-            count += 1
-    return total / max(count, 1)
-
-
 @once
 def _refine(hessian, linear, capped, total, factor, support, size, x, r, y, z):
     """One step of iterative refinement: the factor's error is corrected with the true H.
 
-    The known part of the multiplier is subtracted first, lest it swamp the small correction.
-    Leaves ``r = q - H @ x`` and returns the multiplier.
+    The known part of the multiplier is subtracted first, lest it swamp the small correction. Leaves
+    ``r = q - H @ x`` and returns the cap's multiplier, the mean of r over the capped support.
     """
-    missing = total
-    for i in range(size):
-        if capped[support[i]]:
-            missing -= x[support[i]]
-    _violation(hessian, linear, support, size, x, r)
-    mu = _multiplier(capped, support, size, r)
-    for i in range(size):
-        if capped[support[i]]:
-            r[support[i]] -= mu
-    _target(factor, support, size, r, capped, missing, y, z)
-    for i in range(size):
-        x[support[i]] = max(x[support[i]] + y[i], 0.0)
-    _violation(hessian, linear, support, size, x, r)
-    return _multiplier(capped, support, size, r)
+    refined = False
+    while True:
+        mu, count, missing = 0.0, 0, total
+        # Of H only the support's columns count.
+        for j in range(linear.size):
+            r[j] = linear[j]
+            for i in range(size):
+                r[j] -= hessian[j, support[i]] * x[support[i]]
+        for i in range(size):
+            if capped[support[i]]:
+                mu += r[support[i]]
+                count += 1
+                missing -= x[support[i]]
+        mu /= max(count, 1)
+        if refined:
+            return mu
+        for i in range(size):
+            if capped[support[i]]:
+                r[support[i]] -= mu
+        _target(factor, support, size, r, capped, missing, y, z)
+        for i in range(size):
+            x[support[i]] = max(x[support[i]] + y[i], 0.0)
+        refined = True
 
 
 @once
-def _scale(hessian, linear, support, size, x):
-    """What a violation is compared with: the terms ``q`` and ``H @ x`` of which it is made.
+def _price(hessian, linear, capped, rho, support, size, x, r, mu, banned, tol):
+    """Find the variable to take in, and say where the climb stands.
 
-    The second counts a thousandth: it may be much larger than the result of its cancellation.
+    Violations are compared with the terms ``q`` and ``H @ x`` of which they are made, the scale. The second counts a
+    thousandth: it may be much larger than the result of its cancellation.
+
+    Returns the variable, or -1, whose violation is the largest beside the length of its column; the largest violation
+    and the scale; the objective, from ``r = q - H @ x``, and what it must rise by to be more than rounding.
     """
-    largest, used, scale = 0.0, 0.0, 0.0
-    for j in range(linear.size):
-        largest = max(largest, hessian[j, j])
-        scale = max(scale, abs(linear[j]))
-    for i in range(size):
-        used += x[support[i]] * np.sqrt(hessian[support[i], support[i]])
-    return max(scale + 1e-3 * used * np.sqrt(largest), 1e-300)
-
-
-@once
-def _price(hessian, capped, rho, r, mu, x, banned, limit):
-    """Find the variable to take in: largest violation by the length of its column.
-
-    Returns ``(variable or -1, largest violation)``.
-    """
-    entering, best, worst = _NONE, 0.0, 0.0
-    for j in range(r.size):
-        v = r[j] - (mu if capped[j] else 0.0)
-        worst = max(worst, v if x[j] == 0.0 else abs(v))
-        if v > limit and x[j] == 0.0 and not banned[j]:
-            gain = v / np.sqrt(max(hessian[j, j] + (rho if capped[j] else 0.0), 1e-300))
-            if gain > best:
-                best, entering = gain, j
-    return entering, worst
-
-
-@once
-def _value(linear, support, size, x, r):
-    """The objective, from ``r = q - H @ x``, and the sum of x."""
-    value, whole = 0.0, 0.0
+    value, whole, used, largest, scale = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(size):
         k = support[i]
         value += 0.5 * x[k] * (linear[k] + r[k])
         whole += x[k]
-    return value, whole
-
-
-@once
-def _descending(x):
-    """Places of the positive entries, the largest first. By insertion: they are few."""
-    order, found = np.empty(x.size, np.int64), 0
-    for j in range(x.size):
-        if x[j] > 0.0:
-            place = found
-            while place > 0 and x[order[place - 1]] < x[j]:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = j
-            found += 1
-    return order[:found]
+        used += x[k] * np.sqrt(hessian[k, k])
+    for j in range(linear.size):
+        largest = max(largest, hessian[j, j])
+        scale = max(scale, abs(linear[j]))
+    scale = max(scale + 1e-3 * used * np.sqrt(largest), 1e-300)
+    entering, best, worst = _NONE, 0.0, 0.0
+    for j in range(r.size):
+        v = r[j] - (mu if capped[j] else 0.0)
+        worst = max(worst, v if x[j] == 0.0 else abs(v))
+        if v > tol * scale and x[j] == 0.0 and not banned[j]:
+            gain = v / np.sqrt(max(hessian[j, j] + (rho if capped[j] else 0.0), 1e-300))
+            if gain > best:
+                best, entering = gain, j
+    return entering, worst / scale, value, _RISE * whole * scale
 
 
 @once
@@ -300,31 +234,38 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
     banned = np.zeros(n, np.bool_)
     size, mu, worst, entering = _ZERO, 0.0, 0.0, _NONE
     best, since = -np.inf, _ZERO
-    order = _descending(x)
-    for i in range(order.size):
-        size = _enter(hessian, capped, rho, factor, support, size, x, order[i], work)
+    # The support is what x has, the largest first; r lists who is still to come.
+    for j in range(n):
+        r[j] = x[j]
+    for _ in range(n):
+        for j in range(n):
+            if entering < 0 or r[j] > r[entering]:
+                entering = j
+        if not r[entering] > 0.0:
+            break
+        size = _enter(hessian, capped, rho, factor, support, size, x, entering, work)
         if size < 0:
             return mu, np.inf, 0, UNBOUNDED
+        r[entering] = 0.0
+    entering = _NONE
     for steps in range(max_steps):
         size = _settle(factor, support, size, linear, capped, total, x, y, z)
         # Taken in and thrown out at once: rounding decides here, and would decide so for ever.
         if entering >= 0 and x[entering] == 0.0:
             banned[entering] = True
         mu = _refine(hessian, linear, capped, total, factor, support, size, x, r, y, z)
-        scale = _scale(hessian, linear, support, size, x)
-        entering, worst = _price(hessian, capped, rho, r, mu, x, banned, tol * scale)
+        entering, worst, value, rise = _price(hessian, linear, capped, rho, support, size, x, r, mu, banned, tol)
         if entering < 0:
-            return mu, worst / scale, steps, OPTIMAL
-        value, whole = _value(linear, support, size, x, r)
-        if value > best + _RISE * whole * scale:
+            return mu, worst, steps, OPTIMAL
+        if value > best + rise:
             best, since = value, _ZERO
         since += 1
         if since > n:
-            return mu, worst / scale, steps, STALLED
+            return mu, worst, steps, STALLED
         size = _enter(hessian, capped, rho, factor, support, size, x, entering, work)
         if size < 0:
             return mu, np.inf, steps, UNBOUNDED
-    return mu, worst / scale, max_steps, STEP_LIMIT
+    return mu, worst, max_steps, STEP_LIMIT
 
 
 @kernel
@@ -338,7 +279,7 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     capped : (n,) bool, at least one True
     total : float, > 0
     x : (n,) float64, feasible: ``x >= 0``, ``x[capped].sum() == total``
-    tol : float, a violation counts if it exceeds ``tol * scale``, see `_scale`
+    tol : float, a violation counts if it exceeds ``tol * scale``, see `_price`
     max_steps : int, bound on the number of variables taken in
 
     Returns
