@@ -19,13 +19,14 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "rankhinge"
 
-EVERY_ROOM_MAY = {"_jit", "_progress", "_threads", "_validation"}
+EVERY_ROOM_MAY = {"_jit", "_progress", "_public", "_threads", "_validation"}
 ANY_PUBLIC_NAME = None
 
 _FOR_SVM = {"features", "inference", "losses", "metrics", "objective", "solvers"}
 DOORS: dict[str, set[str] | None] = {
     "_jit": set(),
     "_progress": set(),
+    "_public": set(),
     "_threads": set(),
     "_validation": set(),
     "_suitability": set(),

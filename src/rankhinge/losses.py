@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge._public import publish
 from rankhinge._suitability import SuitabilityReport, jit_functions, judge_compiled, judge_steps
 
 __all__ = [
@@ -507,3 +508,6 @@ def check_suitable(loss: str | RankingLoss, n_positives: int, n_negatives: int) 
         dtype=np.float64,
     )
     return judge_steps(steps)
+
+
+publish(__name__)

@@ -1,5 +1,6 @@
 """Data from files and back: svmlight / LETOR, Parquet, CSV, npz, TREC runs."""
 
+from rankhinge._public import publish
 from rankhinge.datasets.data import LetorData, Texts
 from rankhinge.datasets.errors import DataError
 from rankhinge.datasets.letor import load_letor, load_letor_folds
@@ -24,3 +25,5 @@ __all__ = [
     "load_table",
     "save_npz",
 ]
+
+publish(__name__)

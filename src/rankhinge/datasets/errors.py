@@ -36,7 +36,7 @@ class DataError(ValueError):
     --------
     >>> raise DataError("train.txt", "the label is no number, 'x'", line=3)
     Traceback (most recent call last):
-    rankhinge.datasets.errors.DataError: train.txt:3: the label is no number, 'x'
+    rankhinge.datasets.DataError: train.txt:3: the label is no number, 'x'
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str, line: int | None = None) -> None:

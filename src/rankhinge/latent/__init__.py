@@ -1,5 +1,6 @@
 """Weak supervision: samples are bags of candidates, and which candidate is meant is not known."""
 
+from rankhinge._public import publish
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.detect import Detections, detect, plot_localisations
 from rankhinge.latent.rank_svc import LatentRankSVC
@@ -17,3 +18,5 @@ __all__ = [
     "detect",
     "plot_localisations",
 ]
+
+publish(__name__)

@@ -31,6 +31,7 @@ F. McSherry and M. Najork, "Computing information retrieval performance measures
 the presence of tied scores", ECIR 2008.
 """
 
+from rankhinge._public import publish
 from rankhinge._validation import QueryIds as QueryIds
 from rankhinge.metrics._functions import auc, average_precision, ndcg, precision_at_k, rbp, reciprocal_rank
 from rankhinge.metrics._per_query import per_query
@@ -53,7 +54,6 @@ __all__ = [
     "reciprocal_rank",
 ]
 
-# A pickled scorer names its class and its metric by their modules: those must outlive any move between files.
-for _name in (*__all__, "QueryScorer"):
-    globals()[_name].__module__ = __name__
-del _name
+publish(__name__)
+# Pickled scorers name it, though nobody has to import it.
+QueryScorer.__module__ = __name__

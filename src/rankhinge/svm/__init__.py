@@ -1,5 +1,6 @@
 """Linear ranking machines."""
 
+from rankhinge._public import publish
 from rankhinge.svm.approximate import ApproximateRankSVC
 from rankhinge.svm.cv import RankSVCCV, SVMRankerCV
 from rankhinge.svm.path import RankPath, rank_svm_path
@@ -17,3 +18,5 @@ __all__ = [
     "SVMRankerCV",
     "rank_svm_path",
 ]
+
+publish(__name__)

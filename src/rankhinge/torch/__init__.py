@@ -7,6 +7,7 @@ except ModuleNotFoundError as _error:
         raise
     raise ModuleNotFoundError("rankhinge.torch needs PyTorch: pip install 'rankhinge[torch]'", name="torch") from None
 
+from rankhinge._public import publish
 from rankhinge.torch.direct import DirectLoss, direct_loss
 from rankhinge.torch.hinge import RankHingeLoss, rank_hinge
 from rankhinge.torch.layerwise import LayerwiseTrainer
@@ -21,3 +22,5 @@ __all__ = [
     "rank_hinge",
     "retrieval_loss",
 ]
+
+publish(__name__)
