@@ -23,6 +23,9 @@ _HOME = {
     "LatentRankSVC": "latent",
     "LatentSVC": "latent",
     "LatentStructuralSVC": "latent",
+    "load": "persistence",
+    "save": "persistence",
+    "to_onnx": "persistence",
     "ApproximateRankSVC": "svm",
     "QueryKFold": "svm",
     "RankPath": "svm",
@@ -32,7 +35,7 @@ _HOME = {
     "SVMRankerCV": "svm",
     "rank_svm_path": "svm",
 }
-_ROOMS = ("datasets", "detection", "inference", "latent", "losses", "metrics", "svm")
+_ROOMS = ("datasets", "detection", "inference", "latent", "losses", "metrics", "persistence", "svm")
 # Not among the public names, all of which can be imported without an extra.
 _EXTRA_ROOMS = ("torch",)
 
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from rankhinge import latent as latent
     from rankhinge import losses as losses
     from rankhinge import metrics as metrics
+    from rankhinge import persistence as persistence
     from rankhinge import svm as svm
     from rankhinge.inference import MostViolatingRanking as MostViolatingRanking
     from rankhinge.inference import MostViolatingRankings as MostViolatingRankings
@@ -61,6 +65,9 @@ if TYPE_CHECKING:
     from rankhinge.latent import LatentRankSVC as LatentRankSVC
     from rankhinge.latent import LatentStructuralSVC as LatentStructuralSVC
     from rankhinge.latent import LatentSVC as LatentSVC
+    from rankhinge.persistence import load as load
+    from rankhinge.persistence import save as save
+    from rankhinge.persistence import to_onnx as to_onnx
     from rankhinge.svm import ApproximateRankSVC as ApproximateRankSVC
     from rankhinge.svm import QueryKFold as QueryKFold
     from rankhinge.svm import RankPath as RankPath

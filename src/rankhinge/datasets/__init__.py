@@ -7,6 +7,7 @@ from rankhinge.datasets.letor import load_letor, load_letor_folds
 from rankhinge.datasets.loading import load
 from rankhinge.datasets.npz import load_npz, save_npz
 from rankhinge.datasets.runs import Run, dump_run, load_run
+from rankhinge.datasets.sources import written
 from rankhinge.datasets.tables import load_table
 from rankhinge.datasets.writing import dump_letor
 
@@ -24,6 +25,7 @@ __all__ = [
     "load_run",
     "load_table",
     "save_npz",
+    "written",
 ]
 
 publish(__name__)

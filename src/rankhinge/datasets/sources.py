@@ -88,10 +88,11 @@ def text_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 @contextlib.contextmanager
-def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, compressed if its name ends in ``.gz``, that appears under its name when it is complete.
+def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write to that appears under its name when it is complete, not before.
 
-    Whatever stops the writing, an interrupt or a full disk, what was there before stays.
+    It is compressed if its name ends in ``.gz``, unless that is not wanted. Whatever stops the writing, an
+    interrupt or a full disk, what was there before stays.
     """
     name = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(name))
@@ -99,7 +100,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as raw:
             # Neither name nor time inside: equal data give equal bytes.
-            packed: Any = gzip.GzipFile("", "wb", 6, raw, mtime=0) if name.endswith(".gz") else None
+            packed: Any = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress and name.endswith(".gz") else None
             with packed or contextlib.nullcontext(raw) as file:
                 yield file
         mask = os.umask(0)
