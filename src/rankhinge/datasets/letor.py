@@ -6,14 +6,19 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
-from scipy import sparse as scipy_sparse
+from numpy.typing import DTypeLike, NDArray
 
-from rankhinge.datasets.data import LetorData, Texts
+from rankhinge.datasets.assembly import counted_from, join_comments, matrix, refuse_missing_values, with_missing_values
+from rankhinge.datasets.blocks import parsed_blocks
+from rankhinge.datasets.data import LetorData
 from rankhinge.datasets.errors import DataError, clipped
-from rankhinge.datasets.sources import text_lines
+from rankhinge.datasets.sources import MemoryBudget, text_lines
 
 __all__ = ["load_letor", "load_letor_folds"]
+
+_UNLABELLED = -1.0
+_SIZES = (".query", ".group")
+_FOLD_FILES = ("train", "vali", "test")
 
 
 def load_letor(
@@ -66,44 +71,85 @@ def load_letor(
         With file, line, what is wrong and the value.
     """
     name = os.fspath(path)
-    rows: list[Any] = []
+    _check("missing_labels", missing_labels, ("error", "drop", "keep"))
+    _check("missing_values", missing_values, ("error", "zero", "minimum", "nan"))
+    _check("index_base", index_base, (0, 1, "auto"))
+    _check("sparse", sparse, (True, False, "auto"))
+    _check("dtype", np.dtype(dtype), (np.dtype(np.float32), np.dtype(np.float64)))
+    if not os.path.isfile(name):
+        raise DataError(name, "this is a folder, not a file" if os.path.isdir(name) else "there is no such file")
+    budget = MemoryBudget(name, max_memory)
+    blocks = []
+    for block in parsed_blocks(name, np.dtype(dtype), comments, budget):
+        if missing_values == "error":
+            refuse_missing_values(name, block)
+        blocks.append(block)
+    if not blocks:
+        raise DataError(name, "the file is empty: there is no line with a label")
+    base = counted_from(name, blocks, index_base)
+    labels = np.concatenate([block.labels for block in blocks])
+    lines = np.concatenate([block.lines for block in blocks])
+    qid = np.concatenate([block.queries for block in blocks]) if blocks[0].has_queries else None
+    if qid is None:
+        qid = _query_sizes(name, query_file, labels.size)
+    texts = join_comments(blocks)
+    X = matrix(name, blocks, base, n_features, sparse, budget)
+    del blocks
+    X = with_missing_values(X, qid, missing_values)
+    kept = _labelled(name, labels, lines, missing_labels)
+    if kept is not None:
+        X, labels, qid = X[kept], labels[kept], None if qid is None else qid[kept]
+        texts = None if texts is None else texts.take(kept)
+    labels[np.isnan(labels)] = _UNLABELLED
+    return LetorData(X, labels, qid, texts, name, base)
+
+
+def _check(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed or isinstance(value, bool) != any(value is entry for entry in (True, False)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def _labelled(path: str, labels: NDArray[Any], lines: NDArray[Any], policy: str) -> NDArray[np.intp] | None:
+    """The rows to keep; None: all."""
+    missing = np.isnan(labels)
+    if np.any((labels != _UNLABELLED) & (labels != 1) & ~missing):
+        # Beside grades −1 is none of them; beside 1 alone it is the other class.
+        missing |= labels == _UNLABELLED
+    if policy == "keep" or not missing.any():
+        return None
+    if policy == "error":
+        row = int(np.argmax(missing))
+        text = "NULL" if np.isnan(labels[row]) else "-1"
+        raise DataError(path, f"the label is missing, '{text}': pass missing_labels='drop' or 'keep'", int(lines[row]))
+    kept = np.flatnonzero(~missing)
+    if not kept.size:
+        raise DataError(path, "no line has a label")
+    return kept
+
+
+def _query_sizes(path: str, query_file: str | os.PathLike[str] | None, n_rows: int) -> NDArray[np.int64] | None:
+    """Query ids 0, 1, … from a file with the sizes of the queries."""
+    if query_file == "auto":
+        stem = path.removesuffix(".gz")
+        candidates = [stem + suffix for suffix in _SIZES]
+        query_file = next((name for name in candidates if os.path.isfile(name)), None)
+    if query_file is None:
+        return None
+    name, sizes = os.fspath(query_file), []
     for line, text in text_lines(name):
-        content, _, comment = text.partition("#")
-        words = content.split()
+        words = text.split()
         if not words:
             continue
-        qid = None
-        if len(words) > 1 and words[1].startswith("qid:"):
-            qid = int(words.pop(1)[4:])
-        try:
-            pairs = [(int(i), float(v)) for i, _, v in (word.partition(":") for word in words[1:])]
-            rows.append((float(words[0]), qid, pairs, comment.strip()))
-        except ValueError:
-            raise DataError(name, f"expected index:value, found {clipped(text)}", line) from None
-    if not rows:
-        raise DataError(name, "the file is empty: there is no line with a label")
-    least = min((pair[0] for row in rows for pair in row[2]), default=1)
-    base = (0 if least == 0 else 1) if index_base == "auto" else int(index_base)
-    d = n_features or max((pair[0] for row in rows for pair in row[2]), default=0) + 1 - base
-    X = scipy_sparse.lil_array((len(rows), d), dtype=dtype)
-    for k, row in enumerate(rows):
-        for i, v in row[2]:
-            X[k, i - base] = v
-    X = X.tocsr()
-    dense = sparse is False or (sparse == "auto" and 3 * X.nnz > len(rows) * d)
-    return LetorData(
-        X.toarray() if dense else X,
-        np.array([row[0] for row in rows]),
-        None if rows[0][1] is None else np.array([row[1] for row in rows], np.int64),
-        Texts.of([row[3] for row in rows]) if any(row[3] for row in rows) else None,
-        name,
-        base,
-    )
+        if len(words) > 1 or not (words[0].isascii() and words[0].isdigit() and len(words[0]) <= 18):
+            raise DataError(name, f"the size of a query is no number, {clipped(text.strip())}", line)
+        sizes.append(int(words[0]))
+    total = sum(sizes)
+    if total != n_rows:
+        raise DataError(name, f"the sizes of the queries sum to {total}, but there are {n_rows} rows in {path}")
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def load_letor_folds(
-    folder: str | os.PathLike[str], **options: Any
-) -> dict[str, dict[str, LetorData]] | dict[str, LetorData]:
+def load_letor_folds(folder: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     """The files of a fold, or of all folds, of LETOR and MSLR: ``Fold1/train.txt``, ``vali.txt``, ``test.txt``.
 
     All files of a fold have the same columns, and count them from the same base.
@@ -122,18 +168,41 @@ def load_letor_folds(
         name of each, in order (``"Fold1"``, …), → such a dict.
     """
     name = os.fspath(folder)
-    found = {
-        part: load_letor(os.path.join(name, f"{part}.txt"), **options)
-        for part in ("train", "vali", "test")
-        if os.path.exists(os.path.join(name, f"{part}.txt"))
-    }
-    if found:
-        return found
-    folds = {
-        inner: load_letor_folds(os.path.join(name, inner), **options)
-        for inner in sorted(os.listdir(name))
-        if inner.startswith("Fold")
-    }
+    paths = {part: path for part in _FOLD_FILES if (path := _file(name, part)) is not None}
+    if paths:
+        return _fold(paths, options)
+    inner = [os.path.join(name, entry) for entry in os.listdir(name)] if os.path.isdir(name) else []
+    folds = sorted(path for path in inner if _file(path, "train") is not None)
     if not folds:
-        raise DataError(name, "there is neither a train.txt nor a folder Fold1 in this folder")
-    return folds  # type: ignore[return-value]
+        raise DataError(name, "there is neither a train.txt nor a folder with one in this folder")
+    return {os.path.basename(path): load_letor_folds(path, **options) for path in folds}
+
+
+def _file(folder: str, part: str) -> str | None:
+    """The file of a part of a fold, packed or not."""
+    candidates = [os.path.join(folder, f"{part}{suffix}") for suffix in (".txt", ".txt.gz")]
+    return next((path for path in candidates if os.path.isfile(path)), None)
+
+
+def _fold(paths: dict[str, str], options: dict[str, Any]) -> dict[str, LetorData]:
+    """The parts, read again where the first reading differs: one may lack the last column, or the first."""
+    parts = {part: load_letor(path, **options) for part, path in paths.items()}
+    bases = {part: data.index_base for part, data in parts.items()}
+    if len(set(bases.values())) > 1:
+        widths = {bases[part]: data.n_features for part, data in parts.items()}
+        one_based = next(part for part, base in bases.items() if base == 1)
+        if widths[0] == widths[1]:
+            # As many columns in both, were each counted from where it begins: two programs wrote them.
+            raise DataError(
+                paths[one_based],
+                f"the {widths[1]} columns are counted from 1, those of the other files from 0: pass index_base",
+            )
+    common = {"index_base": min(base for base in bases.values() if base is not None)}
+    n_features = max(data.n_features + int(bases[part] or 0) - common["index_base"] for part, data in parts.items())
+    settled = options | common | {"n_features": options.get("n_features") or n_features}
+    return {
+        part: data
+        if (data.n_features, data.index_base) == (settled["n_features"], settled["index_base"])
+        else load_letor(paths[part], **settled)
+        for part, data in parts.items()
+    }

@@ -1,0 +1,31 @@
+"""The error of model files."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["ModelFileError"]
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be written to a file, or a file that cannot be read as a model, told in one line.
+
+    Attributes
+    ----------
+    path : str or None
+        The file, as it was given; None where the model is at fault.
+
+    Examples
+    --------
+    >>> raise ModelFileError("the file is empty", "model.safetensors")
+    Traceback (most recent call last):
+    rankhinge.persistence.errors.ModelFileError: model.safetensors: the file is empty
+    """
+
+    def __init__(self, what: str, path: str | os.PathLike[str] | None = None) -> None:
+        self.what = " ".join(what.split())
+        self.path = None if path is None else os.fspath(path)
+        super().__init__(self.what if self.path is None else f"{self.path}: {self.what}")
+
+    def __reduce__(self) -> tuple[type[ModelFileError], tuple[str, str | None]]:
+        return type(self), (self.what, self.path)
