@@ -33,6 +33,9 @@ the presence of tied scores", ECIR 2008.
 
 from rankhinge._public import publish
 from rankhinge._validation import QueryIds as QueryIds
+from rankhinge.metrics._comparison import Comparison as Comparison
+from rankhinge.metrics._comparison import Estimate as Estimate
+from rankhinge.metrics._comparison import compare, holm, interval
 from rankhinge.metrics._functions import auc, average_precision, ndcg, precision_at_k, rbp, reciprocal_rank
 from rankhinge.metrics._per_query import per_query
 from rankhinge.metrics._policies import Floats as Floats
@@ -46,6 +49,9 @@ from rankhinge.metrics._scorer import make_query_scorer
 __all__ = [
     "auc",
     "average_precision",
+    "compare",
+    "holm",
+    "interval",
     "make_query_scorer",
     "ndcg",
     "per_query",
