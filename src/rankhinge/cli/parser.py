@@ -1,0 +1,214 @@
+"""The arguments of the command, told to argparse."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from rankhinge import __version__
+from rankhinge.cli.outcome import USAGE
+
+__all__ = ["UsageError", "make_parser"]
+
+_EPILOG = """\
+Data files: svmlight / LETOR (plain or .gz), .npz, .csv, .parquet. Rows with a qid are ranked within their query.
+Exit codes: 0 done, 1 not converged, 2 wrong usage, 3 bad input, 4 missing extra. Each command has its own --help.
+"""
+
+
+class UsageError(Exception):
+    """Arguments that make no sense."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message, self.code = message, USAGE
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are one line, and `main` decides what becomes of them."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = _Parser(
+        prog="rankhinge",
+        description="Train models whose ranking is what counts, and judge them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"rankhinge {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=_Parser)
+    for add in (_add_train, _add_predict, _add_evaluate, _add_compare, _add_report, _add_demo, _add_warm):
+        add(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, help: str, description: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=help, description=description)
+    command.add_argument("--json", action="store_true", help="write the result as JSON to standard output")
+    return command
+
+
+def _at_least(low: float, kind: type, strictly: bool = False) -> Any:
+    """A number for argparse that is refused below its least value."""
+
+    def parse(text: str) -> Any:
+        value = kind(text)
+        # The negation refuses nan, too.
+        if not (value > low if strictly else value >= low):
+            raise argparse.ArgumentTypeError(f"{text} is not {'above' if strictly else 'at least'} {low:g}")
+        return value
+
+    parse.__name__ = kind.__name__
+    return parse
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def _add_data_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("how data files are read")
+    group.add_argument(
+        "--index-base", choices=("auto", "0", "1"), default="auto", help="of svmlight: from which columns are counted"
+    )
+    group.add_argument(
+        "--missing-labels",
+        choices=("error", "drop"),
+        default="error",
+        help="of svmlight: rows that nobody has judged, -1 beside grades or NULL",
+    )
+    group.add_argument(
+        "--missing-values",
+        choices=("error", "zero", "minimum"),
+        default="error",
+        help="of svmlight: what stands for NULL and nan; minimum: of the feature in the query",
+    )
+    group.add_argument(
+        "--label", default="label", metavar="COLUMN", help="of csv and parquet: the labels; default: label"
+    )
+    group.add_argument("--qid", default="auto", metavar="COLUMN", help="of csv and parquet: the queries; default: qid")
+    group.add_argument("--no-qid", action="store_true", help="all rows are one list, whatever the file says")
+
+
+def _add_metric_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--metric",
+        action="append",
+        metavar="NAME",
+        help="ap, auc, ndcg, ndcg@10, precision@5, rr, rbp; may be repeated. Default: ndcg@10, ndcg, ap and rr of "
+        "queries, ap and auc of one list",
+    )
+    command.add_argument(
+        "--class", dest="positive", type=float, metavar="LABEL", help="without queries: the class that is to be first"
+    )
+    command.add_argument(
+        "--gains", choices=("exponential", "linear"), help="of NDCG; default: those of training, else exponential"
+    )
+    command.add_argument(
+        "--confidence", type=_fraction, default=0.95, metavar="FRACTION", help="of the intervals; default: 0.95"
+    )
+    command.add_argument("--seed", type=int, default=0, help="of the resamples; default: 0")
+
+
+def _add_train(commands: Any) -> None:
+    command = _command(
+        commands,
+        "train",
+        "train a model on a file",
+        "Train a linear model: a ranker if the file has queries (qid), else a classifier. What is not given is chosen "
+        "by cross-validation. A folder with train.txt and vali.txt (and test.txt) is taken as LETOR and MSLR ship it.",
+    )
+    command.add_argument("data", help="training file, or the folder of a fold")
+    command.add_argument("-o", "--output", default="model.safetensors", help="default: %(default)s")
+    command.add_argument("--loss", help="ndcg (default with queries), ap (default without), rr, auc, rbp")
+    command.add_argument("--bound", choices=("convex", "tight"), help="default: tight; with --C convex")
+    command.add_argument("--C", type=_at_least(0, float, True), help="weight of the loss; default: chosen")
+    held = command.add_mutually_exclusive_group()
+    held.add_argument("--validation", metavar="FILE", help="choose by the metric on this file; then train on both")
+    held.add_argument(
+        "--validation-split", type=_fraction, metavar="FRACTION", help="choose by a random part of the queries (rows)"
+    )
+    held.add_argument("--folds", type=_at_least(2, int), help="choose by cross-validation; default: 5 folds")
+    command.add_argument("--test", metavar="FILE", help="evaluate the model on this file")
+    command.add_argument("--save-data", metavar="FILE.npz", help="keep the parsed training data: it loads at once")
+    command.add_argument("--tol", type=_at_least(0, float, True), help="relative gap at which to stop")
+    command.add_argument("--max-iter", type=_at_least(1, int))
+    command.add_argument("--seed", type=int, default=0, help="of folds and solvers; default: 0")
+    volume = command.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    volume.add_argument("-v", "--verbose", action="store_true", help="progress even where there is no terminal")
+    _add_data_options(command)
+
+
+def _add_predict(commands: Any) -> None:
+    command = _command(
+        commands, "predict", "write the scores of a file's rows", "Write one score a line, in the order of the rows."
+    )
+    command.add_argument("model")
+    command.add_argument("data")
+    command.add_argument("-o", "--output", help="default: standard output")
+    command.add_argument("--run", metavar="TAG", help="write a TREC run of this name instead")
+    _add_data_options(command)
+
+
+def _add_evaluate(commands: Any) -> None:
+    command = _command(
+        commands, "evaluate", "metrics with confidence intervals", "Judge a model on a file: metrics with intervals."
+    )
+    command.add_argument("model", help="a model file, scores (a number a line), a TREC run, or feature:N")
+    command.add_argument("data")
+    command.add_argument("--per-query", metavar="FILE", help="write the metrics of each query as CSV")
+    _add_metric_options(command)
+    _add_data_options(command)
+
+
+def _add_compare(commands: Any) -> None:
+    command = _command(
+        commands,
+        "compare",
+        "do models differ, or is it chance?",
+        "Compare models with a baseline on one file: differences with paired bootstrap intervals, randomisation tests, "
+        "and Holm's correction if there are several.",
+    )
+    command.add_argument("data")
+    command.add_argument("baseline", help="a model file, scores (a number a line), a TREC run, or feature:N")
+    command.add_argument("models", nargs="+", metavar="model", help="likewise, one or more")
+    _add_metric_options(command)
+    _add_data_options(command)
+
+
+def _add_report(commands: Any) -> None:
+    command = _command(
+        commands, "report", "one HTML page about a model", "Write one HTML page, which needs nothing beside itself."
+    )
+    command.add_argument("model", help="a model file")
+    command.add_argument("data")
+    command.add_argument("-o", "--output", default="report.html", help="default: %(default)s")
+    command.add_argument("--title", help="default: the names of the files")
+    command.add_argument("--images", metavar="FILE", help="a text file with the path of an image for each row")
+    _add_metric_options(command)
+    _add_data_options(command)
+
+
+def _add_demo(commands: Any) -> None:
+    command = _command(commands, "demo", "show the library at work", "Train on scikit-learn's digits, and tell.")
+    command.add_argument("--plot", metavar="FILE.png", help="draw precision over recall (extra: plot)")
+
+
+def _add_warm(commands: Any) -> None:
+    command = _command(
+        commands,
+        "warm",
+        "compile the kernels now",
+        "Compile what the estimators use, so that the first fit need not. For images and CI.",
+    )
+    command.add_argument(
+        "folder", nargs="?", help="of the cache; default: numba's own. Set NUMBA_CACHE_DIR to it later"
+    )

@@ -1,0 +1,141 @@
+"""What the commands read: data, models, and scores of whatever kind."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.cli.outcome import USAGE, CommandError
+from rankhinge.datasets import DataError, LetorData, load, load_run
+from rankhinge.datasets.sources import text_lines
+
+__all__ = ["column", "data_of", "model_of", "scores_by", "scores_of"]
+
+_FEATURE = "feature:"
+# A safetensors file begins with the length of its header, eight bytes, and the brace that opens it.
+_HEADER = slice(8, 9)
+
+
+def data_of(arguments: Any, path: str, like: Any = None) -> LetorData:
+    """The data of a file, read as the arguments say.
+
+    `like` is a model or other data whose columns they must have.
+    """
+    names = getattr(like, "feature_names_in_", getattr(like, "feature_names", None))
+    # What the command trains knows how its file counted columns: another file may lack the lowest ones.
+    base = getattr(like, "index_base_", getattr(like, "index_base", None))
+    if arguments.index_base != "auto":
+        base = int(arguments.index_base)
+    data = load(
+        path,
+        label=arguments.label,
+        qid=None if arguments.no_qid else arguments.qid,
+        features=None if names is None else [str(name) for name in names],
+        index_base="auto" if base is None else base,
+        n_features=getattr(like, "n_features_in_", getattr(like, "n_features", None)),
+        missing_labels=arguments.missing_labels,
+        missing_values=arguments.missing_values,
+    )
+    n_expected = getattr(like, "n_features_in_", getattr(like, "n_features", data.n_features))
+    if data.n_features != n_expected:
+        raise DataError(path, f"the model has {n_expected} features, the file {data.n_features}")
+    if arguments.no_qid and data.qid is not None:
+        data = LetorData(data.X, data.y, None, data.comments, data.path, data.index_base, data.feature_names)
+    return data
+
+
+def model_of(path: str) -> Any:
+    """The model in a file."""
+    from rankhinge.persistence import load as load_model
+
+    return load_model(path)
+
+
+def scores_by(model: Any, X: Any) -> NDArray[np.float64]:
+    """The model's scores of the rows, of shape (n,) or (n, K)."""
+    with warnings.catch_warnings():
+        # The columns have been matched by name already.
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        score = getattr(model, "decision_function", None) or model.predict
+        return np.asarray(score(X), dtype=np.float64)
+
+
+def scores_of(arguments: Any, name: str, data_path: str) -> tuple[LetorData, NDArray[np.float64], Any]:
+    """The data, scores of its rows by what `name` stands for, and the model if that is one.
+
+    A name is a model file, a file of scores, a TREC run, or ``feature:N``.
+    """
+    if name.startswith(_FEATURE):
+        data = data_of(arguments, data_path)
+        return data, column(data, name), None
+    with open(name, "rb") as file:
+        start = file.read(9)
+    if start[_HEADER] == b"{":
+        model = model_of(name)
+        data = data_of(arguments, data_path, model)
+        return data, scores_by(model, data.X), model
+    data = data_of(arguments, data_path)
+    return data, _read_scores(name, data), None
+
+
+def column(data: LetorData, name: str) -> NDArray[np.float64]:
+    """The feature of that name, or of that number as the file counts."""
+    wanted = name.removeprefix(_FEATURE)
+    names = data.feature_names or []
+    if wanted in names:
+        place = names.index(wanted)
+    elif wanted.isdecimal():
+        place = int(wanted) - (data.index_base or 0)
+    else:
+        raise CommandError(f"{name}: the file has no feature of this name", USAGE)
+    if not 0 <= place < data.n_features:
+        first = data.index_base or 0
+        raise CommandError(f"{name}: the file has the features {first} to {first + data.n_features - 1}", USAGE)
+    found = data.X[:, [place]]
+    return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float64).ravel()
+
+
+def _read_scores(path: str, data: LetorData) -> NDArray[np.float64]:
+    """Scores from a text with a number a line, or from a TREC run."""
+    n_fields = next((len(text.split()) for _, text in text_lines(path) if text.strip()), 0)
+    if n_fields == 6:
+        return _from_run(path, data)
+    found: list[float] = []
+    for line, text in text_lines(path):
+        if not text.strip():
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            raise DataError(path, f"expected a score, found {text.strip()[:40]!r}", line) from None
+        if not np.isfinite(value):
+            raise DataError(path, f"the score is not finite, {text.strip()!r}", line)
+        found.append(value)
+    if len(found) != data.n_samples:
+        raise DataError(path, f"{len(found)} scores for the {data.n_samples} rows of {data.path}")
+    return np.array(found)
+
+
+def _from_run(path: str, data: LetorData) -> NDArray[np.float64]:
+    """The scores of a run, by query and document; what it does not name comes last."""
+    run = load_run(path)
+    if data.qid is None:
+        raise DataError(path, f"a run ranks documents of queries, but {data.path} has no qid")
+    documents = data.document_ids
+    if documents is None:
+        # As a run is written for data without names.
+        documents = [f"row{row}" for row in range(data.n_samples)]
+    place = {(str(q), d): row for row, (q, d) in enumerate(zip(data.qid.tolist(), documents, strict=True))}
+    scores = np.full(data.n_samples, -np.inf)
+    for query, document, score in zip(run.qid.tolist(), run.document_ids, run.scores.tolist(), strict=True):
+        row = place.get((str(query), document))
+        if row is not None:
+            scores[row] = score
+    named = np.isfinite(scores)
+    if not named.any():
+        raise DataError(path, f"the run has none of the documents of {data.path}")
+    scores[~named] = scores[named].min() - 1.0
+    return scores

@@ -1,0 +1,196 @@
+"""``rankhinge train``: from a file to a model."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rankhinge.cli.evaluate import described, judgement
+from rankhinge.cli.outcome import DONE, NOT_CONVERGED, USAGE, CommandError, one_line
+from rankhinge.cli.reading import data_of, scores_by
+from rankhinge.cli.writing import naming, show
+from rankhinge.datasets import DataError, LetorData, save_npz
+
+__all__ = ["run"]
+
+
+def run(arguments: Any) -> int:
+    """Train, save, and tell."""
+    files = _files(arguments)
+    data = data_of(arguments, files["train"])
+    # What cannot be read is told before the fit, not after it.
+    validation = _like(arguments, files.get("validation"), data)
+    test = _like(arguments, files.get("test"), data)
+    if arguments.save_data is not None:
+        with naming(arguments.save_data):
+            save_npz(arguments.save_data, data)
+    began = time.perf_counter()
+    whole, folds = _folds(arguments, data, validation)
+    model = _estimator(arguments, whole, folds)
+    _fit(model, whole)
+    seconds = time.perf_counter() - began
+    _note_origin(model, data)
+    _save(model, arguments.output)
+    facts = _facts(model, whole, seconds) | {"output": arguments.output}
+    lines = [_text(facts)]
+    if test is not None:
+        defaults = Namespace(metric=None, gains=None, confidence=0.95, seed=arguments.seed, positive=None)
+        text, found = judgement(defaults, test, scores_by(model, test.X), model)
+        lines.append(text)
+        facts["test"] = found
+    show(arguments, "\n".join([*lines, f"written: {arguments.output}"]), facts)
+    return DONE if facts["converged"] else NOT_CONVERGED
+
+
+def _files(arguments: Any) -> dict[str, str]:
+    """The files by their parts; a folder has them by the names that LETOR and MSLR use."""
+    files = {"train": arguments.data, "validation": arguments.validation, "test": arguments.test}
+    if os.path.isdir(arguments.data):
+        parts = {"train": "train.txt", "validation": "vali.txt", "test": "test.txt"}
+        inside = {part: os.path.join(arguments.data, name) for part, name in parts.items()}
+        if not os.path.exists(inside["train"]):
+            raise DataError(arguments.data, "there is no train.txt in this folder")
+        if arguments.C is not None or arguments.folds is not None or arguments.validation_split is not None:
+            # Something else than the validation file shall decide.
+            del inside["validation"]
+        there = {part: path for part, path in inside.items() if os.path.exists(path)}
+        files = there | {part: path for part, path in files.items() if part != "train" and path is not None}
+    return {part: path for part, path in files.items() if path is not None}
+
+
+def _like(arguments: Any, path: str | None, data: LetorData) -> LetorData | None:
+    """Further data with the columns of the training data."""
+    if path is None:
+        return None
+    found = data_of(arguments, path, data)
+    if (found.qid is None) != (data.qid is None):
+        raise DataError(path, f"it has {'no ' if found.qid is None else ''}qid, unlike {data.path}")
+    return found
+
+
+def _folds(
+    arguments: Any, data: LetorData, validation: LetorData | None
+) -> tuple[LetorData, list[tuple[NDArray[np.intp], NDArray[np.intp]]] | int | None]:
+    """The data to train on, and by which parts of it to choose."""
+    if validation is not None:
+        n, m = data.n_samples, validation.n_samples
+        return _stacked(data, validation), [(np.arange(n), np.arange(n, n + m))]
+    if arguments.validation_split is None:
+        return data, arguments.folds
+    units = np.arange(data.n_samples) if data.qid is None else np.unique(data.qid, return_inverse=True)[1].ravel()
+    n_units = int(units.max()) + 1
+    n_held = max(1, round(arguments.validation_split * n_units))
+    if n_held >= n_units:
+        raise DataError(data.path, f"there are {n_units} queries or rows: too few for --validation-split")
+    held = np.random.default_rng(arguments.seed).permutation(n_units)[:n_held]
+    inside = np.isin(units, held)
+    return data, [(np.flatnonzero(~inside), np.flatnonzero(inside))]
+
+
+def _stacked(data: LetorData, other: LetorData) -> LetorData:
+    """The rows of both; queries of the same name are different ones if they are in different files."""
+    if sparse.issparse(data.X) or sparse.issparse(other.X):
+        X = sparse.vstack([data.X, other.X], format="csr")
+    else:
+        X = np.concatenate([data.X, other.X])
+    qid = None
+    if data.qid is not None and other.qid is not None:
+        first, second = (np.unique(part, return_inverse=True)[1].ravel() for part in (data.qid, other.qid))
+        qid = np.concatenate([first, second + first.max() + 1])
+    y = np.concatenate([data.y, other.y])
+    return LetorData(X, y, qid, path=data.path, index_base=data.index_base, feature_names=data.feature_names)
+
+
+def _estimator(arguments: Any, data: LetorData, folds: Any) -> Any:
+    """A ranker or a classifier, with a search unless everything is given."""
+    import rankhinge
+
+    given = {
+        "loss": arguments.loss,
+        "bound": arguments.bound,
+        "tol": arguments.tol,
+        "max_iter": arguments.max_iter,
+    }
+    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    shown = arguments.verbose or (sys.stderr.isatty() and not arguments.quiet)
+    parameters |= {"random_state": arguments.seed, "verbose": int(shown)}
+    ranks = data.qid is not None
+    kind: Any
+    if arguments.C is not None:
+        if folds is not None:
+            raise CommandError("C is given: there is nothing to choose by folds or by validation data", USAGE)
+        kind = rankhinge.SVMRanker if ranks else rankhinge.RankSVC
+        # C is the weight of the convex bound.
+        return kind(**{"bound": "convex", "C": arguments.C} | parameters)
+    kind = rankhinge.SVMRankerCV if ranks else rankhinge.RankSVCCV
+    # Of the two bounds the tight one ranks new data better nearly everywhere; "zero-one" has no ranks.
+    bound = "convex" if arguments.loss == "zero-one" else "tight"
+    return kind(cv=folds, **{"bound": bound} | parameters)
+
+
+def _fit(model: Any, data: LetorData) -> None:
+    """Fit; what the estimator refuses is a fault of the file."""
+    try:
+        model.fit(data.X, data.y, **({} if data.qid is None else {"qid": data.qid}))
+    except ValueError as error:
+        raise CommandError(f"{data.path}: {one_line(error)}") from error
+
+
+def _note_origin(model: Any, data: LetorData) -> None:
+    """Let the model know by which names and numbers files call its columns."""
+    if data.feature_names is not None:
+        model.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+    if data.index_base is not None:
+        model.index_base_ = data.index_base
+    if isinstance(getattr(model, "cv", None), list):
+        # Numbers of rows mean nothing without the rows.
+        model.set_params(cv=None)
+
+
+def _save(model: Any, path: str) -> None:
+    from rankhinge.persistence import save
+
+    with naming(path):
+        save(model, path)
+
+
+def _facts(model: Any, data: LetorData, seconds: float) -> dict[str, Any]:
+    """What became of the training."""
+    quality = model.score(data.X, data.y, **({} if data.qid is None else {"qid": data.qid}))
+    facts: dict[str, Any] = {
+        "data": data.path,
+        **described(data),
+        "estimator": type(model).__name__,
+        "loss": model.loss if isinstance(model.loss, str) else model.loss.name,
+        "bound": model.bound,
+        "training_metric": quality,
+        "seconds": seconds,
+        "converged": bool(np.all(np.asarray(model.gap_) <= model.tol)),
+    }
+    for name in ("C_", "scale_", "init_C_", "status_", "gap_", "objective_", "n_iter_", "n_passes_"):
+        if hasattr(model, name):
+            facts[name.rstrip("_")] = getattr(model, name)
+    return facts
+
+
+def _text(facts: dict[str, Any]) -> str:
+    queries = f", {facts['n_queries']:,} queries" if "n_queries" in facts else ""
+    size = f"{facts['data']}: {facts['n_rows']:,} rows, {facts['n_features']:,} features{queries}"
+    chosen = f"{facts['estimator']}, loss {facts['loss']}, {facts['bound']} bound, C {_range(facts['C'])}"
+    status = ", ".join(dict.fromkeys(np.atleast_1d(facts["status"]).tolist()))
+    gap = float(np.max(facts["gap"]))
+    effort = f"{status}: gap {gap:.1e}, {facts['n_passes']} passes over the data, {facts['seconds']:.1f} s"
+    return f"{size}\n{chosen}\n{effort}\non the training data: {facts['loss']} {facts['training_metric']:.4f}"
+
+
+def _range(values: Any) -> str:
+    """One number, or from which to which."""
+    found = np.atleast_1d(values)
+    return f"{found[0]:.4g}" if found.size == 1 else f"{np.nanmin(found):.4g} to {np.nanmax(found):.4g}"

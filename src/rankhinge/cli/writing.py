@@ -1,0 +1,89 @@
+"""What the commands write: tables, JSON, and files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rankhinge.cli.outcome import CommandError, one_line
+from rankhinge.datasets import written
+
+__all__ = ["naming", "output", "show", "table"]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text, the first flush left and the others flush right.
+
+    Examples
+    --------
+    >>> print(table(["metric", "value"], [["ndcg@10", "0.5"], ["ap", "0.25"]]))
+    metric   value
+    ndcg@10    0.5
+    ap        0.25
+    """
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column == 0 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def show(arguments: Any, text: str, facts: dict[str, Any]) -> None:
+    """Write the result to standard output, as text or as JSON."""
+    print(json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False) if arguments.json else text, flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it; nan and infinities, which it does not know, are null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors of the system while this file is written name the file, and not a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        what = error.strerror or one_line(error)
+        raise CommandError(f"{path}: cannot be written, {what[:1].lower() + what[1:]}") from error
+
+
+@contextlib.contextmanager
+def output(path: str | None) -> Iterator[Any]:
+    """A file for bytes that appears when it is complete; None: standard output."""
+    if path is None:
+        stream = getattr(sys.stdout, "buffer", None)
+        yield stream if stream is not None else _Text()
+        sys.stdout.flush()
+        return
+    if os.path.isdir(path):
+        raise CommandError(f"{path}: cannot be written, is a directory")
+    with naming(path), written(path) as file:
+        yield file
+
+
+class _Text:
+    """A stand-in for standard output where that takes text only, as under a test or in a notebook."""
+
+    def write(self, content: bytes) -> int:
+        sys.stdout.write(content.decode("utf-8"))
+        return len(content)
