@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -141,8 +141,15 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
     is_typed = isinstance(rows, np.ndarray) and rows.dtype != object
     queries, codes = _encode_array(rows) if is_typed else _encode_objects(rows)
     if len(codes) != n_samples:
-        raise ValueError(f"qid has {len(codes)} entries, {counted} {n_samples}")
+        raise ValueError(f"qid has {len(codes)} entries, {counted} {n_samples}{_hint_at_sizes(rows, n_samples)}")
     return queries, codes
+
+
+def _hint_at_sizes(rows: Any, n_samples: int) -> str:
+    """What to do with the sizes of groups, if that is what was given in place of query ids; else nothing."""
+    if not all(isinstance(row, Integral) and int(row) >= 0 for row in rows) or sum(map(int, rows)) != n_samples:
+        return ""
+    return ": these are sizes of groups, it seems, of which np.repeat(np.arange(len(qid)), qid) makes query ids"
 
 
 def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -93,10 +93,13 @@ class QueryScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: QueryIds | None = None) -> float:
         """Return the mean metric of the estimator's scores of X over the queries."""
+        if qid is None and hasattr(estimator, "_queries_of"):
+            # A ranker with a column for them.
+            qid = estimator._queries_of(X)
         if qid is None:
             raise ValueError(
-                f"{self!r} got no qid. In cross-validation or a search, enable metadata routing "
-                "(sklearn.set_config(enable_metadata_routing=True)) and pass qid; if all rows are "
+                f"{self!r} got no qid. In cross-validation or a search, use SVMRanker(qid_column=...), or enable "
+                "metadata routing (sklearn.set_config(enable_metadata_routing=True)) and pass qid; if all rows are "
                 "one list, give them all the same qid"
             )
         classes: Any = getattr(estimator, "classes_", ())

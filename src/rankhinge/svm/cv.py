@@ -17,6 +17,7 @@ from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.svm._fitting import fitting
 from rankhinge.svm.folds import Part
+from rankhinge.svm.foreign import OF_CLASSES, OF_LISTS, explaining
 from rankhinge.svm.gains import Grades, grades_of
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.query_folds import query_folds
@@ -132,6 +133,7 @@ class RankSVCCV(Search, RankSVC):
     # One standard error kept too close to the start on most problems.
     _tolerated = 0.25
 
+    @explaining(OF_CLASSES)
     def __init__(
         self,
         loss: str | RankingLoss = "ap",
@@ -166,6 +168,7 @@ class RankSVCCV(Search, RankSVC):
         self.verbose = verbose
 
     @fitting
+    @explaining(OF_CLASSES)
     def fit(self, X: Any, y: Any, mask: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Choose C, then fit all data with it.
 
@@ -243,7 +246,7 @@ class SVMRankerCV(Search, SVMRanker):
     scoring : str, callable or None, default None
         As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
         the keyword `qid`, like those of `rankhinge.metrics`.
-    gains, level_weights, solver, tol, max_iter, verbose
+    gains, level_weights, qid_column, solver, tol, max_iter, verbose
         As for `SVMRanker`; the paths use the bundle solver.
     random_state : int, RandomState or None, default None
         As for `SVMRanker`, and for the folds: with None they are drawn anew at each fit.
@@ -282,6 +285,7 @@ class SVMRankerCV(Search, SVMRanker):
     # Lists gain next to nothing by leaving the start: there has to be good reason for it.
     _tolerated = 1.0
 
+    @explaining(OF_LISTS)
     def __init__(
         self,
         loss: str | RankingLoss = "ndcg",
@@ -290,6 +294,7 @@ class SVMRankerCV(Search, SVMRanker):
         cv: Any = None,
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
+        qid_column: str | int | None = None,
         bound: str = "convex",
         scales: int | ArrayLike = 2,
         init: str | ArrayLike = "auto",
@@ -306,6 +311,7 @@ class SVMRankerCV(Search, SVMRanker):
         self.cv = cv
         self.gains = gains
         self.level_weights = level_weights
+        self.qid_column = qid_column
         self.bound = bound
         self.scales = scales
         self.init = init
@@ -318,19 +324,22 @@ class SVMRankerCV(Search, SVMRanker):
         self.verbose = verbose
 
     @fitting
+    @explaining(OF_LISTS)
     def fit(self, X: Any, y: Any, qid: QueryIds | None = None, query_weight: Any = None) -> Self:
         """Choose C, then fit all data with it; see `SVMRanker.fit`.
 
         Parameters
         ----------
         X, y, qid, query_weight
-            As for `SVMRanker.fit`; the folds are judged by weighted means, too. Without `qid` there is one list, and
-            rows are split instead.
+            As for `SVMRanker.fit`; the folds are judged by weighted means, too. Without `qid` and `qid_column`
+            there is one list, and rows are split instead.
 
         Returns
         -------
         self
         """
+        whole = X
+        X, qid = self._separated(X, qid)
         X, y = self._validated_relevance(X, y, qid)
         self._check_bound()
         queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
@@ -338,7 +347,8 @@ class SVMRankerCV(Search, SVMRanker):
         names = None if queries is None else queries[units]
         weights = weights_of_rows(query_weight, names, y.size)
         lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
-        folds = query_folds(self.cv, X, y, names, self.random_state)
+        # A splitter may look for the queries in the column that is no feature.
+        folds = query_folds(self.cv, whole, y, names, self.random_state)
         X = self._reduced(X, PATHS * len(folds))
         grades = grades_of(y.astype(np.float64), self.gains)
         parts = [self._part(y, queries, units, weights, grades, place, *rows) for place, rows in enumerate(folds)]

@@ -21,6 +21,7 @@ from rankhinge.objective import Lists, RankingObjective, one_list, one_list_of
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
+from rankhinge.svm.foreign import OF_CLASSES, explaining
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of, cut_rankings
@@ -226,6 +227,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         "threshold": [StrOptions({"f1", "error"}), Interval(Real, None, None, closed="neither")],
     }
 
+    @explaining(OF_CLASSES)
     def __init__(
         self,
         loss: str | RankingLoss = "ap",
@@ -258,6 +260,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.verbose = verbose
 
     @fitting
+    @explaining(OF_CLASSES)
     def fit(self, X: Any, y: Any, mask: ArrayLike | None = None) -> Self:
         """Fit one linear model for each problem.
 

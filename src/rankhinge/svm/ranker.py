@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,9 @@ from rankhinge.objective import Lists, RankingObjective, graded_lists
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
+from rankhinge.svm.foreign import OF_LISTS, explaining
 from rankhinge.svm.gains import Grades, check_relevance, gains_of, grades_of
+from rankhinge.svm.qid_column import QueryColumn
 from rankhinge.svm.quality import lists_quality
 
 __all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows", "without_words"]
@@ -173,7 +175,7 @@ def _weights_of_lists(
     return weights
 
 
-class SVMRanker(LinearRankingMachine):
+class SVMRanker(QueryColumn, LinearRankingMachine):
     r"""Linear learning to rank that optimises NDCG, average precision, … over lists.
 
     .. math:: \min_w \tfrac12 \|w\|^2 + C \, \frac1Q \sum_q \sum_\ell \omega_{q\ell} \, J_{q\ell}(X_q w)
@@ -205,12 +207,18 @@ class SVMRanker(LinearRankingMachine):
     init_C : float or "auto", default "auto"
         C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
         features' variances within the lists.
+    qid_column : str or int, optional
+        Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`.
+        So searches and cross-validation take them along without metadata routing; see `QueryKFold`.
     solver, tol, max_iter, warm_start, random_state, verbose
         As for `RankSVC`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
+        Of the features alone, without the column of the query ids.
+    intercept_ : float
+        0: no list changes its order with it. For tools that look for one.
     n_queries_ : int
         Usable lists: the mean is over these.
     n_unusable_queries_ : int
@@ -231,6 +239,7 @@ class SVMRanker(LinearRankingMachine):
     True
     """
 
+    intercept_: float
     n_queries_: int
     n_unusable_queries_: int
 
@@ -240,8 +249,10 @@ class SVMRanker(LinearRankingMachine):
         **{key: [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})] for key in ("C", "scale", "init_C")},
         "gains": [StrOptions({"exponential", "linear"}), "array-like"],
         "level_weights": [StrOptions({"uniform"}), "array-like", None],
+        "qid_column": [str, Integral, None],
     }
 
+    @explaining(OF_LISTS)
     def __init__(
         self,
         loss: str | RankingLoss = "ndcg",
@@ -249,6 +260,7 @@ class SVMRanker(LinearRankingMachine):
         *,
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
+        qid_column: str | int | None = None,
         bound: str = "convex",
         scale: float | str = "auto",
         init: str | ArrayLike = "logistic",
@@ -264,6 +276,7 @@ class SVMRanker(LinearRankingMachine):
         self.C = C
         self.gains = gains
         self.level_weights = level_weights
+        self.qid_column = qid_column
         self.bound = bound
         self.scale = scale
         self.init = init
@@ -276,6 +289,7 @@ class SVMRanker(LinearRankingMachine):
         self.verbose = verbose
 
     @fitting
+    @explaining(OF_LISTS)
     def fit(self, X: Any, y: Any, qid: QueryIds | None = None, query_weight: Any = None) -> Self:
         """Fit the weights.
 
@@ -285,7 +299,7 @@ class SVMRanker(LinearRankingMachine):
         y : array of shape (n,)
             Relevance, 0 = not relevant.
         qid : array of shape (n,), optional
-            Query of each row: any hashable values, rows in any order. None: one list.
+            Query of each row: any hashable values, rows in any order. None: those of `qid_column`, or one list.
         query_weight : array of shape (n,) or mapping, optional
             Weight of each row's query (the same for all its rows), or by query id: queries that a mapping does not
             name weigh 1, and names that no row has do not matter. Default: all equal.
@@ -294,6 +308,7 @@ class SVMRanker(LinearRankingMachine):
         -------
         self
         """
+        X, qid = self._separated(X, qid)
         X, y = self._validated_relevance(X, y, qid)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
@@ -320,6 +335,7 @@ class SVMRanker(LinearRankingMachine):
         lists = self._finish_with
         return self._certificate(result) | {
             "coef_": self._coordinates.everywhere(result.coef[:, 0].copy()),
+            "intercept_": 0.0,
             "n_queries_": lists.n_lists,
             "n_unusable_queries_": lists.n_unusable,
         }
@@ -335,7 +351,7 @@ class SVMRanker(LinearRankingMachine):
         -------
         ndarray of shape (n,)
         """
-        return self._linear(X)[:, 0]
+        return self._linear(self._separated_again(X)[0])[:, 0]
 
     def score(self, X: Any, y: Any, qid: QueryIds | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of the loss's metric over the queries, with the gains of training.
@@ -345,7 +361,8 @@ class SVMRanker(LinearRankingMachine):
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,)
         qid : array of shape (n,), optional
-            None: one list; after a fit to several a warning, since search tools may have dropped it on the way.
+            None: those of `qid_column`, or one list; the latter after a fit to several with a warning, since search
+            tools may have dropped them on the way.
         sample_weight : None
             Accepted because `Pipeline.score` passes it; a ranking has no sample weights.
 
@@ -358,16 +375,18 @@ class SVMRanker(LinearRankingMachine):
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
-        scores = self.predict(X)
+        X, qid = self._separated_again(X, qid)
+        self._warn_if_cut(qid)
+        scores = self._linear(X)[:, 0]
         labels = column_or_1d(as_numbers(y, "y"))
         if labels.size != scores.size:
             raise ValueError(f"y has {labels.size} entries, but X has {scores.size} rows")
         check_relevance(labels)
         if qid is None and self.n_queries_ + self.n_unusable_queries_ > 1:
             warn_user(
-                "score got no qid, after a fit to several queries: all rows are ranked as one list. A search passes "
-                "qid on if metadata routing is enabled (sklearn.set_config(enable_metadata_routing=True)) and it is "
-                "given scoring=metrics.make_query_scorer(...)"
+                "score got no qid, after a fit to several queries: all rows are ranked as one list. A search takes it "
+                "along as a column of X (qid_column=), or passes it on if metadata routing is enabled "
+                "(sklearn.set_config(enable_metadata_routing=True)) and scoring=metrics.make_query_scorer(...)"
             )
         return lists_quality(get_loss(self.loss), labels, self.gains, scores, qid)
 
