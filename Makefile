@@ -4,7 +4,8 @@
 
 PYTHON ?= python3
 VENV := .venv
-PY := $(VENV)/bin/python
+BIN := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PY := $(VENV)/$(BIN)/python
 # In the environment itself, so that they go when it goes.
 STAMPS := $(VENV)/.stamps
 
@@ -15,6 +16,8 @@ EXTRAS_test := test,torch
 EXTRAS_full := all,test
 EXTRAS_bench := bench,bench-torch
 EXTRAS_experiments := experiments
+EXTRAS_docs := docs
+EXTRAS_release := release
 # What is installed beside them without its dependencies.
 ALONE_bench := libauc
 
@@ -40,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments clean
+.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments docs release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -61,9 +64,9 @@ test-sklearn: $(SKLEARN_TESTS) ## Run the compatibility tests with each supporte
 
 # The warnings of an old scikit-learn about a new SciPy are not ours: -W default.
 $(SKLEARN_TESTS): test-sklearn-%: .venv-sklearn-%/.stamp
-	@echo "scikit-learn $$(.venv-sklearn-$*/bin/python -c 'import sklearn; print(sklearn.__version__)')"
-	@$(subst $(PY),.venv-sklearn-$*/bin/python,$(KEYED)) \
-		.venv-sklearn-$*/bin/python -m pytest -n $(WORKERS) -W default -m sklearn_compat tests $(ARGS)
+	@echo "scikit-learn $$(.venv-sklearn-$*/$(BIN)/python -c 'import sklearn; print(sklearn.__version__)')"
+	@$(subst $(PY),.venv-sklearn-$*/$(BIN)/python,$(KEYED)) \
+		.venv-sklearn-$*/$(BIN)/python -m pytest -n $(WORKERS) -W default -m sklearn_compat tests $(ARGS)
 
 fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; SEED=0 is the first case
 	@$(KEYED) $(PY) -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers $(WORKERS) $(ARGS)
@@ -82,6 +85,21 @@ bench: $(STAMPS)/bench ## Run the benchmarks; AGAINST=<commit> compares the time
 
 experiments: $(STAMPS)/experiments ## Reproduce the papers' tables and figures
 	@$(KEYED) $(call run_scripts,experiments)
+
+docs: $(STAMPS)/docs ## Build the site with its gallery into .make/docs/html; warnings are errors
+	@$(KEYED) $(PY) -m sphinx --fail-on-warning --keep-going --quiet --jobs $(WORKERS) \
+		-d .make/docs/doctrees docs .make/docs/html
+	@echo "open .make/docs/html/index.html"
+
+# A fresh environment, and no source within reach: what is tried is what would be uploaded.
+RELEASE := .make/release
+release: $(STAMPS)/release ## Build wheel and source distribution, check, install and try them
+	@rm -rf $(RELEASE)
+	$(PY) -m build --quiet --outdir $(RELEASE)/dist
+	$(PY) -m twine check --strict $(RELEASE)/dist/*
+	$(PYTHON) -m venv $(RELEASE)/environment
+	$(RELEASE)/environment/$(BIN)/python -m pip install --quiet -c constraints.txt $(RELEASE)/dist/*.whl
+	cd $(RELEASE) && environment/$(BIN)/python -P ../../tools/try_release.py ../.. dist
 
 clean: ## Remove everything that make has made, environments included
 	rm -rf $(VENV) $(SKLEARN_VERSIONS:%=.venv-sklearn-%) .make build dist
@@ -120,10 +138,10 @@ $(STAMPS)/%: pyproject.toml constraints.txt | $(STAMPS)/environment
 .venv-sklearn-%/.stamp: pyproject.toml constraints.txt
 	$(call make_environment,$(@D))
 	@grep -v '^scikit-learn==' constraints.txt > $(@D)/constraints.txt
-	$(@D)/bin/python -m pip install --quiet -c $(@D)/constraints.txt -e '.[test]' 'scikit-learn==$*.*'
+	$(@D)/$(BIN)/python -m pip install --quiet -c $(@D)/constraints.txt -e '.[test]' 'scikit-learn==$*.*'
 	@touch $@
 
 .venv-sklearn-newest/.stamp: pyproject.toml constraints.txt
 	$(call make_environment,$(@D))
-	$(@D)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager -e '.[test]'
+	$(@D)/$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager -e '.[test]'
 	@touch $@

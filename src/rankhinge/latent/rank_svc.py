@@ -79,7 +79,7 @@ class LatentRankSVC(LatentMachine):
         entry for each look at all candidates, else for each iteration.
     chosen_ : ndarray of shape (n_bags,) or (n_bags, K)
         Each training bag's best candidate.
-    chosen_history_ : ndarray of shape (n_outer_ + 1, n_bags), or a list of K of them
+    chosen_history_ : ndarray of shape (rounds + 1, n_bags), or a list of K of them
         The candidates that the positive bags were fixed to in each round, and at the end; -1 for other bags. No rows
         after Ctrl-C in the first round.
     n_outer_, n_iter_ : int or ndarray of shape (K,)

@@ -39,7 +39,7 @@ class BagTransformer(
         The fitted one.
     n_features_in_ : int
         Features of a candidate; only if the transformer knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names; only if the bags were made of frames.
 
     Examples

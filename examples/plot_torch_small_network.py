@@ -1,4 +1,6 @@
-"""Train a small network end to end for mean average precision.
+"""
+Train a network for mean average precision
+==========================================
 
 Each of the ten digits is a label, and each label ranks the samples of a mini-batch: scores of shape (n, 10), lists
 along ``dim=0``. No sampler is needed; a label without a positive in the batch does not count. Then a few epochs of
@@ -9,6 +11,7 @@ Needs PyTorch and scikit-learn: ``pip install 'rankhinge[torch]'``; takes some s
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
@@ -64,12 +67,21 @@ def main() -> None:
         with torch.no_grad():
             return mean_average_precision(model(X_test), y_test)
 
-    print(f"untrained:                                       test mAP {quality():.4f}")
+    qualities = [quality()]
+    print(f"untrained:                                       test mAP {qualities[-1]:.4f}")
     for epochs in (5, 10):
         loss = train(model, RankHingeLoss("ap", dim=0), X, y, epochs, 3e-3)
-        print(f"rank hinge, {epochs:2} epochs more, mean loss {loss:6.4f}:     test mAP {quality():.4f}")
+        qualities.append(quality())
+        print(f"rank hinge, {epochs:2} epochs more, mean loss {loss:6.4f}:     test mAP {qualities[-1]:.4f}")
     loss = train(model, DirectLoss(epsilon=1.0, loss="ap", dim=0), X, y, 5, 3e-4)
-    print(f"direct loss, 5 epochs more, mean (1 - AP) {loss:6.4f}: test mAP {quality():.4f}")
+    qualities.append(quality())
+    print(f"direct loss, 5 epochs more, mean (1 - AP) {loss:6.4f}: test mAP {qualities[-1]:.4f}")
+    _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    ax.plot([0, 5, 15], qualities[:3], "o-", label="RankHingeLoss")
+    ax.plot([15, 20], qualities[2:], "o-", label="DirectLoss")
+    ax.set(xlabel="epochs", ylabel="mean average precision, test", xticks=[0, 5, 10, 15, 20])
+    ax.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

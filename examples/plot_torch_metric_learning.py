@@ -1,7 +1,9 @@
-"""Metric learning: put `RetrievalLoss` where SmoothAP was.
+"""
+Metric learning: ``RetrievalLoss`` in the place of SmoothAP
+===========================================================
 
 A small network maps digits to points of a sphere; digits of one class shall find each other. In a loop with
-pytorch-metric-learning's SmoothAP, two things change:
+pytorch-metric-learning's SmoothAP, two things change::
 
     criterion = SmoothAPLoss()                   ->  criterion = RetrievalLoss("ap", scale=16.0)
     sampler = MPerClassSampler(y, m=…)           ->  none: any batch will do, classes may be of any size
@@ -16,8 +18,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import matplotlib.pyplot as plt
 import torch
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from torch import nn
 
@@ -66,6 +70,19 @@ def train(criterion: nn.Module, batches, X: torch.Tensor, y: torch.Tensor, n_epo
     return model, seconds
 
 
+def draw(X: torch.Tensor, model: nn.Module, y: torch.Tensor) -> None:
+    """The test images before and after, each on its two main axes."""
+    with torch.no_grad():
+        embeddings = nn.functional.normalize(model(X), dim=1)
+    fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
+    for ax, points, title in zip(axes, (X, embeddings), ("pixels", "learnt embeddings")):
+        plane = PCA(2).fit_transform(points.numpy())
+        picture = ax.scatter(*plane.T, c=y.numpy(), cmap="tab10", s=6)
+        ax.set(title=title, xticks=[], yticks=[])
+    fig.colorbar(picture, ax=axes, ticks=range(10), label="digit")
+    plt.show()
+
+
 def main() -> None:
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = (
@@ -85,6 +102,8 @@ def main() -> None:
         with torch.no_grad():
             quality = mean_average_precision(model(X_test), y_test)
         print(f"{name + ':':14} test mAP {quality:.3f}, {seconds:.2f} s in the loss and its gradient")
+        if name == "RetrievalLoss":
+            draw(X_test, model, y_test)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Fine-tune the last layer of a network for average precision.
+"""
+A new last layer for a trained network
+======================================
 
 A network has learnt to tell the digits 0 … 7 apart. Its features are then used for a task it has not seen: find the 9s
 among 8s and 9s and all others, where few 9s are labelled. Only the last layer is trained, once by cross-entropy and
@@ -9,6 +11,7 @@ Needs PyTorch and scikit-learn: ``pip install 'rankhinge[torch]'``; takes some s
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -16,6 +19,8 @@ from torch import nn
 
 from rankhinge.metrics import average_precision
 from rankhinge.torch import RankHingeLoss
+
+DECAYS = (0.01, 0.1, 1.0)
 
 
 def digits() -> tuple[torch.Tensor, ...]:
@@ -62,12 +67,20 @@ def main() -> None:
     features, relevant = body(X[kept]), y[kept] == 9
     print(f"{int(relevant.sum())} relevant samples among {len(relevant)}, {features.shape[1]} features")
     features_test = body(X_test)
+    qualities: dict[str, list[float]] = {}
     for name, criterion in (("cross-entropy", nn.BCEWithLogitsLoss()), ("rank hinge, AP", RankHingeLoss("ap"))):
-        for decay in (0.01, 0.1, 1.0):
+        for decay in DECAYS:
             head = train_head(features, relevant, criterion, decay)
             scores = head(features_test).squeeze(1).detach()
             quality = average_precision((y_test == 9).numpy(), scores.numpy())
             print(f"{name:14}  weight decay {decay:4}: test AP {quality:.3f}")
+            qualities.setdefault(name, []).append(quality)
+    _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    for name, values in qualities.items():
+        ax.semilogx(DECAYS, values, "o-", label=name)
+    ax.set(xlabel="weight decay", ylabel="average precision, test", title="9s among all digits")
+    ax.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""Try what is about to be released: `make release` runs this in an environment that has the wheel and nothing else.
+
+    python tools/try_release.py ROOT DIST
+
+ROOT is the repository, to compare with; DIST the folder with the wheel and the source distribution.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+
+def main(root: Path, dist: Path) -> None:
+    import rankhinge
+
+    installed = Path(rankhinge.__file__).resolve()
+    if installed.is_relative_to(root.resolve() / "src"):
+        sys.exit(f"{installed} is the source, not the wheel")
+    version = rankhinge.__version__
+    check_version(root, version)
+    check_wheel(dist / f"rankhinge-{version}-py3-none-any.whl")
+    check_source(dist / f"rankhinge-{version}.tar.gz")
+    try_it()
+    print(f"rankhinge {version} can be released.")
+
+
+def check_version(root: Path, version: str) -> None:
+    """The citation has the same version, and the changelog a section for it."""
+    cited = re.search(r"^version: (.+)$", (root / "CITATION.cff").read_text("utf-8"), flags=re.MULTILINE)
+    if cited is None or cited[1] != version:
+        sys.exit(f"CITATION.cff has another version than {version}")
+    if not re.search(rf"^## .*\b{re.escape(version)}\b", (root / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE):
+        sys.exit(f"CHANGELOG.md has no section for {version}")
+
+
+def check_wheel(path: Path) -> None:
+    """The package and its metadata, and neither tests nor data nor compiled files."""
+    names = zipfile.ZipFile(path).namelist()
+    strange = [name for name in names if not re.match(r"rankhinge(-[^/]+\.dist-info)?/", name)]
+    strange += [name for name in names if re.search(r"__pycache__|\.py[co]$|\.nb[ci]$|/tests?/|\.npy$|\.png$", name)]
+    if strange:
+        sys.exit(f"{path.name} holds {strange[:5]}")
+    if "rankhinge/py.typed" not in names:
+        sys.exit(f"{path.name} lacks py.typed")
+
+
+def check_source(path: Path) -> None:
+    """A source distribution is the repository: tests, pages and examples come along."""
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = ["Makefile", "CHANGELOG.md", "constraints.txt", "tests/test_rooms.py", "docs/architecture.md"]
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        sys.exit(f"{path.name} lacks {missing}")
+
+
+def try_it() -> None:
+    """A first fit, as a newcomer would do it."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    from rankhinge import RankSVC
+
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y == 8, test_size=0.5, random_state=0)
+    model = RankSVC().fit(X, y)
+    quality = model.score(X_test, y_test)
+    print(f"RankSVC(): average precision {quality:.3f} on digit 8, {model.status_}, gap {model.gap_:.1e}")
+    if not 0.6 < quality < 1:
+        sys.exit("that is not what the tests see")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
