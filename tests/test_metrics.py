@@ -35,6 +35,9 @@ from rankhinge.metrics import (
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
 EXPONENTIAL = {0: 0, 1: 1, 2: 3, 3: 7}
 
+# Lists without a relevant sample are what many of these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore:.*and so the metric is nan")
+
 
 # Definitions, written on the relevances in ranked order and without NumPy.
 
@@ -76,8 +79,8 @@ def plain_precision(ranked, k=2):
 
 CASES = {
     "ap": (average_precision, {}, plain_ap),
-    "ndcg": (ndcg, {}, plain_ndcg),
-    "ndcg@2": (ndcg, {"k": 2}, lambda r: plain_ndcg(r, k=2)),
+    "ndcg": (ndcg, {"gains": "linear"}, plain_ndcg),
+    "ndcg@2": (ndcg, {"k": 2, "gains": "linear"}, lambda r: plain_ndcg(r, k=2)),
     "ndcg, exponential": (
         ndcg,
         {"gains": "exponential"},
@@ -204,7 +207,7 @@ def test_equal_to_scikit_learn_on_graded_lists(data, k):
     from sklearn.metrics import ndcg_score
 
     relevance, scores = data
-    found = ndcg(relevance, scores, k=k, no_positives="zero")
+    found = ndcg(relevance, scores, k=k, gains="linear", no_positives="zero")
     assert found == pytest.approx(ndcg_score([relevance], [scores], k=k), **CLOSE)
 
 
@@ -261,8 +264,8 @@ def test_equal_to_ir_measures(data, n_queries, k):
         ir_measures.AP: ("ap", {}),
         ir_measures.RR: ("reciprocal_rank", {}),
         ir_measures.P @ k: ("precision_at_k", {"k": k}),
-        nDCG: ("ndcg", {}),
-        nDCG @ k: ("ndcg", {"k": k}),
+        nDCG: ("ndcg", {"gains": "linear"}),
+        nDCG @ k: ("ndcg", {"gains": "linear", "k": k}),
         nDCG(gains=EXPONENTIAL): ("ndcg", {"gains": "exponential"}),
         nDCG(gains=EXPONENTIAL) @ k: ("ndcg", {"gains": "exponential", "k": k}),
     }
@@ -707,10 +710,10 @@ def test_complex_scores():
 
 def test_gains_of_very_different_size_in_different_queries():
     """Each query has its own scale: the gains of one do not change the value of another."""
-    alone = per_query("ndcg", [1e-20, 0.0], [1.0, 2.0], [1, 1])[1]
-    both = per_query("ndcg", [1e300, 0.0, 1e-20, 0.0], [1.0, 2.0, 1.0, 2.0], [0, 0, 1, 1])[1]
+    alone = per_query("ndcg", [1e-20, 0.0], [1.0, 2.0], [1, 1], gains="linear")[1]
+    both = per_query("ndcg", [1e300, 0.0, 1e-20, 0.0], [1.0, 2.0, 1.0, 2.0], [0, 0, 1, 1], gains="linear")[1]
     np.testing.assert_array_equal(both, [alone[0], alone[0]])
-    tiny = per_query("ndcg", [0.0, 5e-324, 0.0], [3.0, 2.0, 1.0], [0, 0, 0])[1]
+    tiny = per_query("ndcg", [0.0, 5e-324, 0.0], [3.0, 2.0, 1.0], [0, 0, 0], gains="linear")[1]
     assert tiny[0] == pytest.approx(1 / np.log2(3))
 
 
@@ -727,3 +730,23 @@ def test_scorer_of_a_classifier_that_was_told_relevant_from_not(target):
     signs = LogisticRegression().fit(X, np.where(y > 0, 1, -1))
     with pytest.raises(ValueError, match=r"y has the label .*2.*, but the estimator knows .*-1.* and .*1.* only"):
         make_query_scorer("ndcg")(signs, X, y, qid=np.zeros(4))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mean_that_is_nan_says_why():
+    qid, relevance, scores = [0, 0, 1, 1, 2, 2], [0, 0, 1, 0, 0, 0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    for metric in (ndcg, average_precision, reciprocal_rank, auc):
+        with pytest.warns(
+            UserWarning, match="^2 of 3 queries have no relevant sample.*no_positives='skip' leaves them"
+        ):
+            assert np.isnan(metric(relevance, scores, qid=qid))
+        with pytest.warns(UserWarning, match="^the list has no relevant sample"):
+            assert np.isnan(metric([0, 0], [1.0, 2.0]))
+        # Whoever asks for it knows; one by one they show.
+        assert np.isnan(metric(relevance, scores, qid=qid, no_positives="nan"))
+        assert np.isnan(per_query(metric.__name__, relevance, scores, qid)[1]).sum() == 2
+
+
+def test_gains_of_the_ranker():
+    relevance, scores = [0, 2, 1, 3], [4.0, 3.0, 2.0, 1.0]
+    assert ndcg(relevance, scores) == ndcg(relevance, scores, gains="exponential")

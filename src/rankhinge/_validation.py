@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Number
 from typing import Any, TypeAlias
@@ -20,13 +22,24 @@ __all__ = [
     "encode_queries",
     "refuse_masked",
     "refuse_missing",
+    "warn_user",
     "without_objects",
     "without_unlabelled",
 ]
 
 QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
 
+# Whose lines a warning does not point at.
+_INSIDE = ("rankhinge", "sklearn", "joblib", "torch")
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package, scikit-learn, joblib and PyTorch that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def refuse_masked(values: Any, name: str) -> None:

@@ -355,3 +355,18 @@ def test_masked_arrays_and_matrices():
     for given in (masked, [masked, X]):
         with pytest.raises(ValueError, match="masked"):
             Bags(given)
+
+
+def test_a_transformer_of_rows_is_told_what_to_use():
+    bags = Bags(parts())
+    for transformer in (StandardScaler(), PCA(1)):
+        with pytest.raises(TypeError, match=r"BagTransformer\(StandardScaler\(\)\)"):
+            transformer.fit(bags)
+
+
+def test_labels_of_candidates_are_no_labels_of_bags():
+    bags = Bags(parts())
+    with pytest.raises(ValueError, match="there are 3 bags, but y has 6 labels: one label for each bag, not for each"):
+        LatentRankSVC().fit(bags, np.arange(6) % 2)
+    with pytest.warns(UserWarning, match=r"each of its 6 rows is a bag of one candidate.*Bags\(X, bag_ids=\.\.\.\)"):
+        LatentRankSVC().fit(np.concatenate(parts()), np.arange(6) % 2)

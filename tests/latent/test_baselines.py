@@ -126,7 +126,7 @@ def test_structural_planes(seed):
 def test_structural_of_single_candidates_is_rank_svc():
     X, y = binary(n=24)
     plain = RankSVC(C=10.0, tol=1e-6, bound="convex").fit(X, y)
-    structural = LatentStructuralSVC(C=10.0, tol=1e-6).fit(X, y)
+    structural = LatentStructuralSVC(C=10.0, tol=1e-6).fit(Bags(X), y)
     assert structural.objective_ == pytest.approx(plain.objective_, rel=1e-5)
     np.testing.assert_allclose(structural.coef_, plain.coef_, rtol=0.02, atol=1e-3)
 
@@ -168,7 +168,7 @@ def test_latent_svm_of_single_candidates_is_a_linear_svm():
     from sklearn.svm import LinearSVC
 
     X, y = binary()
-    latent = LatentSVC(C=10.0, tol=1e-7).fit(X, y)
+    latent = LatentSVC(C=10.0, tol=1e-7).fit(Bags(X), y)
     linear = LinearSVC(loss="hinge", C=10.0 / len(y), tol=1e-8, max_iter=100_000).fit(X, y)
     np.testing.assert_allclose(latent.coef_, linear.coef_, atol=2e-3)
     np.testing.assert_allclose(latent.intercept_, linear.intercept_, atol=2e-3)

@@ -24,7 +24,8 @@ from tests.svm.helpers import binary, multiclass, multilabel
 def test_one_candidate_a_bag_is_rank_svc(data, solver):
     X, y = data()
     plain = RankSVC(C=30.0, solver=solver, bound="convex").fit(X, y)
-    latent = LatentRankSVC(C=30.0, solver=solver).fit(X, y)
+    with pytest.warns(UserWarning, match="rows is a bag of one candidate"):
+        latent = LatentRankSVC(C=30.0, solver=solver).fit(X, y)
     np.testing.assert_array_equal(latent.coef_, plain.coef_)
     np.testing.assert_allclose(latent.intercept_, plain.intercept_, rtol=1e-9)
     np.testing.assert_allclose(latent.objective_, plain.objective_, rtol=1e-12)
@@ -193,7 +194,7 @@ def test_ten_thousand_bags_of_one_candidate():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10_000, 3)), np.arange(10_000) % 50 == 0
     X[y] += 1
-    model = LatentRankSVC(C=10.0).fit(X, y)
+    model = LatentRankSVC(C=10.0).fit(Bags(X), y)
     assert model.status_ == "converged"
 
 

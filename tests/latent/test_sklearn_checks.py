@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankhinge.latent import LatentRankSVC, LatentStructuralSVC, LatentSVC
 
-pytestmark = pytest.mark.sklearn_compat
+pytestmark = [pytest.mark.sklearn_compat, pytest.mark.filterwarnings("ignore:X has two dimensions")]
 
 
 ESTIMATORS = [

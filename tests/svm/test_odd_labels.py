@@ -100,7 +100,7 @@ def test_a_scorer_for_queries_is_taken_as_scoring():
     by_name = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring="ndcg@5", bound="convex").fit(
         X, y, qid=qid
     )
-    scorer = metrics.make_query_scorer("ndcg", k=5)
+    scorer = metrics.make_query_scorer("ndcg", k=5, gains="linear")
     by_scorer = SVMRankerCV(Cs=[1.0, 10.0], cv=3, random_state=0, gains="linear", scoring=scorer, bound="convex").fit(
         X, y, qid=qid
     )
@@ -167,6 +167,7 @@ def test_attributes_of_a_subclass_stay():
     ],
     ids=repr,
 )
+@pytest.mark.filterwarnings("ignore:X has two dimensions")
 def test_what_a_fit_sets_is_declared(model):
     X, y = binary()
     fitted = {name for name in vars(model.fit(X, y)) if name.endswith("_") and not name.startswith("_")}

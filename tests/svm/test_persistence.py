@@ -54,7 +54,7 @@ def test_pickle(estimator):
     ],
 )
 def test_training_data_do_not_travel_along(estimator):
-    X, y = binary(n=2000)
+    X, y = binary(n=900)
     assert len(pickle.dumps(clone(estimator).fit(X, y))) < 8 * y.size
 
 

@@ -139,8 +139,10 @@ def test_score_leaves_out_queries_without_relevant_samples():
     model = SVMRanker(bound="convex").fit(X, y, qid=qid)
     blank = np.where(qid == 1, 0, y)
     assert model.score(X, blank, qid=qid) == pytest.approx(model.score(X[qid != 1], y[qid != 1], qid=qid[qid != 1]))
-    assert np.isnan(model.score(X, np.zeros_like(y), qid=qid))
-    assert np.isnan(SVMRanker(loss="rbp", bound="convex").fit(X, y > 0, qid=qid).score(X, np.zeros_like(y), qid=qid))
+    other = SVMRanker(loss="rbp", bound="convex").fit(X, y > 0, qid=qid)
+    for machine in (model, other):
+        with pytest.warns(UserWarning, match=f"none of the {np.unique(qid).size} queries of y has a relevant sample"):
+            assert np.isnan(machine.score(X, np.zeros_like(y), qid=qid))
 
 
 def test_cross_validation_takes_any_hashable():

@@ -31,6 +31,7 @@ def _raise(*arguments, **options):
     raise KeyboardInterrupt
 
 
+@pytest.mark.filterwarnings("ignore:X has two dimensions")
 @pytest.mark.parametrize("where", list(INTERRUPTED))
 def test_an_interrupted_refit_leaves_the_old_model(monkeypatch, where):
     """Another number of features, other classes: nothing of them shows."""

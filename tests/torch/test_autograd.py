@@ -232,7 +232,8 @@ def test_pytorch_has_no_objection_to_the_operator_for_embeddings(with_gradient):
 
     embeddings = torch.randn(9, 3, requires_grad=with_gradient)
     settings = encode("ap", "mean", "auto", "exponential", None)
-    torch.library.opcheck(_retrieval, (embeddings, torch.arange(9) % 3, 2.0, 4, with_gradient, settings))
+    torch.library.opcheck(_retrieval, (embeddings, torch.arange(9) % 3, 0, 2.0, 4, with_gradient, settings))
+    torch.library.opcheck(_retrieval, (embeddings, torch.arange(9) % 3, 4, 2.0, 4, with_gradient, settings))
 
 
 def test_settings_of_modules_can_be_changed():

@@ -86,6 +86,11 @@ class LatentMachine(BagPredictor):
     def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
         if not isinstance(X, Bags) and not is_bags_like(X):
             X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
+            warn_user(
+                f"X has two dimensions, so each of its {X.shape[0]} rows is a bag of one candidate, and there is "
+                "nothing to choose. If rows are candidates, group them, Bags(X, bag_ids=...), with a label for each "
+                "bag; if they are samples, RankSVC does the same"
+            )
             bags = Bags(X)
         else:
             bags = self._bags(X, reset=True)
@@ -93,7 +98,8 @@ class LatentMachine(BagPredictor):
                 without_unlabelled(y, mask), accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y"
             )
         if y.shape[0] != len(bags):
-            raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels")
+            hint = ": one label for each bag, not for each candidate" if y.shape[0] == bags.n_candidates else ""
+            raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels{hint}")
         _, labels = self._note(bags, as_targets(y, mask), mask=mask)
         return bags, encode_targets(labels, mask)
 

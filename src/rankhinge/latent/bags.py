@@ -100,6 +100,13 @@ class Bags:
         self._X, self._order, self._start, self._stop = X, order, start, stop
         self._ids, self.feature_names = ids, names
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Refused: transformers of rows would take a bag for one."""
+        raise TypeError(
+            "Bags are no array: wrap a transformer of features, BagTransformer(StandardScaler()) for instance; the "
+            "candidates themselves are in Bags.matrix"
+        )
+
     @property
     def shape(self) -> tuple[int]:
         """``(n_bags,)``."""

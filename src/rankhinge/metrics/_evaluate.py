@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge._validation import QueryIds
+from rankhinge._validation import QueryIds, warn_user
 from rankhinge.metrics._lists import validated
 from rankhinge.metrics._policies import Floats, check_choice
 from rankhinge.metrics._values import average_precisions
@@ -21,13 +21,14 @@ def evaluate(
     *,
     qid: QueryIds | None,
     ties: str,
-    no_positives: str,
+    no_positives: str | None,
     gains: Any = "binary",
     **options: Any,
 ) -> tuple[NDArray[Any], Floats]:
     """Validate, compute the value of each list and apply the policy to the undefined ones."""
     threshold = ("threshold",) if core is average_precisions else ()
     check_choice("ties", ties, ("average", "worst", "best", "index", *threshold))
+    no_positives = "nan" if no_positives is None else no_positives
     check_choice("no_positives", no_positives, ("nan", "zero", "one", "raise", "skip"))
     lists = validated(relevance, scores, qid, gains)
     values = core(lists, ties, **options)
@@ -46,6 +47,14 @@ def evaluate(
     return lists.queries, values
 
 
-def mean(found: tuple[NDArray[Any], Floats]) -> float:
+def mean(found: tuple[NDArray[Any], Floats], no_positives: str | None = "nan") -> float:
+    """The mean over the lists; if nobody has asked for nan, a warning says where it comes from."""
     _, values = found
+    n_undefined = int(np.isnan(values).sum()) if no_positives is None else 0
+    if n_undefined:
+        which = "the list has" if len(values) == 1 else f"{n_undefined} of {len(values)} queries have"
+        warn_user(
+            f"{which} no relevant sample (or, for auc, no other one), and so the metric is nan. Name a policy: "
+            "no_positives='skip' leaves them out, 'zero' and 'one' count them so, 'nan' keeps this"
+        )
     return float(values.mean()) if len(values) else float("nan")

@@ -16,7 +16,7 @@ def average_precision(
     *,
     qid: QueryIds | None = None,
     ties: TiesOfAP = "average",
-    no_positives: NoPositives = "nan",
+    no_positives: NoPositives | None = None,
 ) -> float:
     """Average precision, the mean precision at the ranks of the relevant samples.
 
@@ -34,8 +34,8 @@ def average_precision(
         The query of each row: any hashable, rows in any order. Without it: one list.
     ties : {"average", "worst", "best", "index", "threshold"}, default "average"
         How equal scores are ordered, see `rankhinge.metrics`.
-    no_positives : {"nan", "zero", "one", "raise", "skip"}, default "nan"
-        What a list without relevant samples gives, see `rankhinge.metrics`.
+    no_positives : {"nan", "zero", "one", "raise", "skip"}, optional
+        What a list without relevant samples gives, see `rankhinge.metrics`. Default: nan, with a warning.
 
     Returns
     -------
@@ -55,7 +55,9 @@ def average_precision(
     >>> average_precision([1, 0, 0, 1], [3, 2, 1, 0], qid=["a", "b", "a", "b"])
     0.75
     """
-    return mean(evaluate(average_precisions, relevance, scores, qid=qid, ties=ties, no_positives=no_positives))
+    return mean(
+        evaluate(average_precisions, relevance, scores, qid=qid, ties=ties, no_positives=no_positives), no_positives
+    )
 
 
 def ndcg(
@@ -64,9 +66,9 @@ def ndcg(
     *,
     qid: QueryIds | None = None,
     k: int | None = None,
-    gains: Gains = "linear",
+    gains: Gains = "exponential",
     ties: Ties = "average",
-    no_positives: NoPositives = "nan",
+    no_positives: NoPositives | None = None,
 ) -> float:
     """Normalised discounted cumulative gain, optionally cut off after rank k.
 
@@ -78,9 +80,9 @@ def ndcg(
         As in `average_precision`, but relevance may be graded.
     k : int, optional
         The last rank that counts. Without it: all.
-    gains : {"linear", "exponential"}, array-like or callable, default "linear"
-        ``"linear"``: the relevance; ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005);
-        an array: ``gains[relevance]`` of integer labels; a callable maps the array of relevances
+    gains : {"exponential", "linear"}, array-like or callable, default "exponential"
+        ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005), as `SVMRanker` has it; ``"linear"``: the
+        relevance; an array: ``gains[relevance]`` of integer labels; a callable maps the array of relevances
         to an array of gains. Gains must be finite and at least 0.
     ties, no_positives : str
         As in `average_precision`, less ``"threshold"``; no positives: all gains of the list are 0.
@@ -96,9 +98,9 @@ def ndcg(
 
     Examples
     --------
-    >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0]), 6)
+    >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0], gains="linear"), 6)
     0.669672
-    >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0], gains="exponential", k=2), 6)
+    >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0], k=2), 6)
     0.521296
     """
     return mean(
@@ -111,7 +113,8 @@ def ndcg(
             no_positives=no_positives,
             gains=gains,
             k=k,
-        )
+        ),
+        no_positives,
     )
 
 
@@ -121,7 +124,7 @@ def reciprocal_rank(
     *,
     qid: QueryIds | None = None,
     ties: Ties = "average",
-    no_positives: NoPositives = "nan",
+    no_positives: NoPositives | None = None,
 ) -> float:
     """Reciprocal rank of the first relevant sample, ``RR = 1 / min_i rank_i``.
 
@@ -148,7 +151,9 @@ def reciprocal_rank(
     >>> reciprocal_rank([0, 0, 1, 0], [3, 2, 1, 0], qid=[1, 1, 2, 2], no_positives="skip")
     1.0
     """
-    return mean(evaluate(reciprocal_ranks, relevance, scores, qid=qid, ties=ties, no_positives=no_positives))
+    return mean(
+        evaluate(reciprocal_ranks, relevance, scores, qid=qid, ties=ties, no_positives=no_positives), no_positives
+    )
 
 
 def auc(
@@ -157,7 +162,7 @@ def auc(
     *,
     qid: QueryIds | None = None,
     ties: Ties = "average",
-    no_positives: NoPositives = "nan",
+    no_positives: NoPositives | None = None,
 ) -> float:
     """Area under the ROC curve, the share of pairs with the relevant sample above the other.
 
@@ -186,7 +191,7 @@ def auc(
     >>> auc([1, 0, 1, 0, 0], [4.0, 3.0, 2.0, 2.0, 1.0])
     0.75
     """
-    return mean(evaluate(aucs, relevance, scores, qid=qid, ties=ties, no_positives=no_positives))
+    return mean(evaluate(aucs, relevance, scores, qid=qid, ties=ties, no_positives=no_positives), no_positives)
 
 
 def rbp(

@@ -373,8 +373,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
             states = set(result.status[result.gap > self.tol].tolist())
             # More iterations do not help where rounding is what forbids a smaller gap, nor advice who wanted to stop.
-            limit = "" if states == {"stalled"} else "max_iter or "
-            advice = "" if states == {"stopped"} else f". Increase {limit}tol, or scale the features"
+            limit = "Lower C" if states == {"stalled"} else "Increase max_iter, lower C"
+            advice = "" if states == {"stopped"} else f". {limit}, or scale the features"
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "
                 f"{worst:.3g} > tol = {self.tol:g}: {meaning}{advice}",

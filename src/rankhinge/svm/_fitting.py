@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -13,6 +11,7 @@ from typing import Any, TypeVar
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
+from rankhinge._validation import warn_user
 from rankhinge.solvers import SolverResult
 from rankhinge.solvers.base import LEFT_OUT
 
@@ -21,7 +20,6 @@ __all__ = ["Unfinished", "fitted_names", "fitting", "interrupts", "of_problems",
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 _PACKAGE = "rankhinge"
-_INSIDE = (_PACKAGE, "sklearn", "joblib")
 
 
 def fitting(fit: Fit) -> Fit:
@@ -84,14 +82,6 @@ def interrupts() -> Iterator[None]:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
         raise
-
-
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside this package, scikit-learn and joblib that led here."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 def of_problems(n_some: int, n_problems: int) -> str:

@@ -121,6 +121,7 @@ class ApproximateRankSVC(RankSVC):
         tol: float = 1e-3,
         max_iter: int = 1000,
         threshold: str | float = "f1",
+        pos_label: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -130,6 +131,7 @@ class ApproximateRankSVC(RankSVC):
         self.tol = tol
         self.max_iter = max_iter
         self.threshold = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
         self.verbose = verbose
 

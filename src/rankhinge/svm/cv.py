@@ -78,7 +78,7 @@ class RankSVCCV(Search, RankSVC):
         What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
         function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
         metric. Scores are ``Xw``, without a threshold: judge rankings by them, not predictions.
-    solver, tol, max_iter, threshold, verbose
+    solver, tol, max_iter, threshold, pos_label, verbose
         As for `RankSVC`; the paths use the bundle solver.
     random_state : int, RandomState or None, default None
         As for `RankSVC`, and for the folds: with None they are drawn anew at each fit.
@@ -149,6 +149,7 @@ class RankSVCCV(Search, RankSVC):
         tol: float = 1e-3,
         max_iter: int = 1000,
         threshold: str | float = "f1",
+        pos_label: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -164,6 +165,7 @@ class RankSVCCV(Search, RankSVC):
         self.tol = tol
         self.max_iter = max_iter
         self.threshold = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
         self.verbose = verbose
 
@@ -184,7 +186,7 @@ class RankSVCCV(Search, RankSVC):
         self
         """
         X, y = self._validated_targets(X, y, mask)
-        targets = encode_targets(y, mask)
+        targets = encode_targets(y, mask, self.pos_label)
         self._check_bound()
         folds = list(self._folds(X, y, targets.kind, groups))
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]

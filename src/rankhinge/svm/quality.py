@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
 from rankhinge import metrics
-from rankhinge._validation import check_mask, encode_queries, refuse_missing, without_unlabelled
+from rankhinge._validation import check_mask, encode_queries, refuse_missing, warn_user, without_unlabelled
 from rankhinge.inference import ranking_loss
 from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
@@ -60,6 +60,8 @@ def labels_quality(
     columns = _relevant_columns(kind, classes, without_unlabelled(y, mask), rows.shape)
     known = [slice(None)] * len(rows) if mask is None else list(check_mask(mask, rows.shape[::-1]).T)
     values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known, strict=True)]
+    if np.isnan(values).all():
+        warn_user("y has no label with both a positive and a negative sample: the score is nan")
     return _mean(values)
 
 
@@ -85,7 +87,10 @@ def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: N
 
     Losses without a metric of their own, given by a step: over the lists that have both classes.
     """
-    return _mean(_by_list(loss, gains, labels, scores, qid))
+    values = _by_list(loss, gains, labels, scores, qid)
+    if np.isnan(values).all():
+        warn_user(f"none of the {values.size} queries of y has a relevant sample: the score is nan")
+    return _mean(values)
 
 
 def _codes(qid: Any, n_samples: int) -> NDArray[np.intp]:

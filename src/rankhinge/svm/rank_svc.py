@@ -81,22 +81,54 @@ def as_targets(y: Any, mask: ArrayLike | None) -> NDArray[Any]:
     return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
 
 
-def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None) -> Targets:
-    """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k."""
-    if mask is not None:
-        return _encode_labels(y, mask)
-    check_classification_targets(y)
-    kind = type_of_target(y)
+def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None, pos_label: Any = None) -> Targets:
+    """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k.
+
+    Of two classes `pos_label` comes second: it is the one whose samples are to be ranked first.
+    """
+    kind = "multilabel" if mask is not None else _kind_of(y)
+    if pos_label is not None and kind != "binary":
+        raise ValueError(f"pos_label is {pos_label!r}, but y is {kind}: it says which of two classes is ranked first")
     if kind.startswith("multilabel"):
-        return _encode_labels(y, None)
+        return _encode_labels(y, mask)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y is of type {kind!r}: RankSVC takes binary, multiclass and multilabel targets")
     classes = np.unique(y)
     if classes.size < 2:
         raise ValueError(f"y has one class only, {classes[:1].tolist()[0]!r}: a ranking needs positives and negatives")
     if classes.size == 2:
-        return Targets(classes, "binary", y[None, :] == classes[1], None)
+        classes = _second(classes, pos_label)
+        relevant = y[None, :] == classes[1]
+        if pos_label is None:
+            _warn_of_majority(classes, float(relevant.mean()))
+        return Targets(classes, "binary", relevant, None)
     return Targets(classes, "multiclass", y[None, :] == classes[:, None], None)
+
+
+def _kind_of(y: NDArray[Any]) -> str:
+    check_classification_targets(y)
+    return str(type_of_target(y))
+
+
+def _second(classes: NDArray[Any], pos_label: Any) -> NDArray[Any]:
+    """Two classes, with the one that is to be ranked first as the second; by default the greater one."""
+    if pos_label is None:
+        return classes
+    known = [bool(label == pos_label) for label in classes.tolist()]
+    if not any(known):
+        raise ValueError(f"pos_label is {pos_label!r}, but y has the labels {classes.tolist()}")
+    return classes if known[1] else classes[::-1].copy()
+
+
+def _warn_of_majority(classes: NDArray[Any], share: float) -> None:
+    """Warn where words stand for classes and the later one, which is ranked first, is not the rare one."""
+    plain = classes.dtype.kind in "biuf" and classes.tolist() in ([0, 1], [-1, 1])
+    if not plain and share > 0.5:
+        other, first = classes.tolist()
+        warn_user(
+            f"of the labels {other!r} and {first!r} the second is ranked first, and {100 * share:.3g} % of the samples "
+            f"have it. If {other!r} is what you look for: pos_label={other!r}, or train on y == {other!r}"
+        )
 
 
 def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
@@ -154,6 +186,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         How `intercept_` is set after training, so that `predict` is usable: the threshold with the best F1 on
         the training data, the one with the fewest errors, or a given score. The ranking does not depend on it. With
         more than two classes it is not used: the scores are calibrated instead, see Notes.
+    pos_label : label, optional
+        Of two classes the one whose samples are to be ranked first; default: the greater label, of words the later one.
     warm_start : bool, default False
         Start from the coefficients of the previous fit.
     random_state : int, RandomState or None, default None
@@ -167,7 +201,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     classes_ : ndarray
-        Of two classes the second, ``classes_[1]``, is the one whose samples are to be ranked first.
+        Of two classes the second, ``classes_[1]``, is the one whose samples are to be ranked first: `pos_label`.
     slope_ : ndarray of shape (K,)
         Multiclass: slope of each class's calibration; else ones.
     C_, scale_, init_C_ : float, or ndarray of shape (K,)
@@ -225,6 +259,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
         "threshold": [StrOptions({"f1", "error"}), Interval(Real, None, None, closed="neither")],
+        "pos_label": [object],
     }
 
     @explaining(OF_CLASSES)
@@ -241,6 +276,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         tol: float = 1e-3,
         max_iter: int = 1000,
         threshold: str | float = "f1",
+        pos_label: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -255,6 +291,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.threshold = threshold
+        self.pos_label = pos_label
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -269,7 +306,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,) or (n, K)
             Binary, multiclass or multilabel targets. Of two labels the greater one is relevant, of words
-            the later one: ``y == "fraud"`` ranks frauds first; the labels ``"fraud"`` and ``"ok"`` rank what is ok.
+            the later one, unless `pos_label` is given: of ``"fraud"`` and ``"ok"`` it would be what is ok.
         mask : bool array of shape (n, K), optional
             With a multilabel y (0/1 or -1/1; `predict` says 0/1): False where an entry is not labelled. It is left out
             of its problem, whatever it holds; nan is fine.
@@ -279,7 +316,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self
         """
         X, y = self._validated_targets(X, y, mask)
-        targets = encode_targets(y, mask)
+        targets = encode_targets(y, mask, self.pos_label)
         X = self._reduced(X, len(targets.relevant))
         return self._fit_targets(X, targets, self._tuning())
 

@@ -26,8 +26,21 @@ from rankhinge.svm.quality import lists_quality
 __all__ = ["NoUsableList", "SVMRanker", "ranking_lists", "weights_of_rows", "without_words"]
 
 
+# Rows of a single list without a word about queries: people rank so many samples with `RankSVC`.
+_LONG_LIST = 1000
+
+
 class NoUsableList(ValueError):
     """No list has samples of different relevance."""
+
+
+def _warn_of_one_list(qid: QueryIds | None, n_rows: int) -> None:
+    """Warn who may have forgotten the queries."""
+    if qid is None and n_rows >= _LONG_LIST:
+        warn_user(
+            f"there is no qid: all {n_rows} rows are ranked as one list. Give the query of each row, qid=...; if you "
+            "mean one list, give them all the same, np.zeros(len(y)) for instance"
+        )
 
 
 def without_words(y: Any) -> Any:
@@ -310,6 +323,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         """
         X, qid = self._separated(X, qid)
         X, y = self._validated_relevance(X, y, qid)
+        _warn_of_one_list(qid, y.size)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
         return self._fit_lists(self._reduced(X, 1), lists, self._tuning())

@@ -22,7 +22,7 @@ _SIGNS = {"positive": 1.0, "negative": -1.0}
 def direct_loss(
     scores: Tensor,
     relevance: Tensor,
-    epsilon: float,
+    epsilon: float = 1.0,
     *,
     update: str = "positive",
     loss: str | RankingLoss = "ap",
@@ -52,8 +52,9 @@ def direct_loss(
     ----------
     scores, relevance
         As for `rank_hinge`.
-    epsilon : float
-        ε > 0, in the unit of the scores' differences: ``epsilon=e`` for scores s is ``epsilon=1`` for s / e.
+    epsilon : float, default 1.0
+        ε > 0, in the unit of the scores' differences: ``epsilon=e`` for scores s is ``epsilon=1`` for s / e. With 1 the
+        margins of the positive update are those of `rank_hinge`.
     update : {"positive", "negative"}, default "positive"
         The positive update takes two to three times as long as `rank_hinge`. The negative one is a dynamic program
         of O(P N) time and a bit of memory for each pair (on the CPU; on other devices 4 bytes, and one list after the
@@ -116,7 +117,7 @@ class DirectLoss(ListLoss):
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         update: str = "positive",
         loss: str | RankingLoss = "ap",
         *,

@@ -40,20 +40,22 @@ def rank_hinge(
     ----------
     scores : Tensor of shape (n,) or (…, n, …), any floating dtype
         Lists run along `dim`. Padded lists: ``dim=-1`` and `mask`. Scores of K labels for n samples, ranked label by
-        label: shape (n, K), ``dim=0``.
+        label: shape (n, K), ``dim=0``. Of a head with one output, (n, 1), squeeze the last dimension.
     relevance : Tensor of the same shape
-        Bool, 0/1, or graded (0 = not relevant).
+        Bool, 0/1, -1/1, or graded (0 = not relevant).
     loss : str or RankingLoss, default "ap"
         ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"`` or an object of `rankhinge.losses`, `CustomLoss` included.
     dim : int, default -1
+        Along which the lists run. A matrix can be read in two ways: by default each *row* is a list. Scores of K
+        labels, (n, K), in which each column ranks the samples, need ``dim=0``.
     mask : Tensor of the same shape, bool, optional
         True: the entry is valid. The others are ignored, whatever is in them, and get gradient 0.
     groups : Tensor of shape (n,), integers, optional
         The list of each sample, in any order.
     reduction : {"mean", "sum", "none"}, default "mean"
         Over the *usable* lists, those with samples of different relevance. Others have value 0 and gradient 0 and do
-        not count in the mean; it is 0 if there are none. ``"none"``: the value of every list, in the shape of the
-        scores without `dim`, or by ascending group id.
+        not count in the mean; it is 0, with a warning, if there are none. ``"none"``: the value of every list, in the
+        shape of the scores without `dim`, or by ascending group id.
     gains : {"exponential", "linear"} or sequence of float, default "exponential"
         Gain of graded relevance y for losses of the DCG family: ``2^y - 1``, ``y``, or ``gains[y]``. The graded loss is
         bounded by its exact decomposition into levels, as in `SVMRanker`.

@@ -38,6 +38,9 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
     is_binary = (labels == 0) | (labels == 1)
     if not weighted and bool(is_binary.all()):
         return [Level(labels != 0, None)]
+    if not weighted and bool(((labels == 1) | (labels == -1)).all()):
+        # -1/1 is 0/1, as for `RankSVC`.
+        return [Level(labels == 1, None)]
     labels = labels.to(working_dtype(labels.device))
     _refuse(~(torch.isfinite(labels) & (labels >= 0)), labels, lists, "relevance must be finite and not negative")
     if settings.level_weights is not None:

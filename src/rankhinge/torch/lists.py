@@ -31,8 +31,7 @@ def check_shapes(scores: Any, relevance: Any, mask: Any, groups: Any, dim: int) 
         raise ValueError(f"scores must be of a floating-point dtype, got {scores.dtype}")
     if scores.ndim == 0 or scores.numel() == 0:
         raise ValueError(f"scores are empty or a single number: their shape is {tuple(scores.shape)}")
-    if not (isinstance(dim, Integral) and -scores.ndim <= dim < scores.ndim):
-        raise ValueError(f"dim is {dim!r}, but scores have {scores.ndim} dimensions")
+    dim = _dimension(scores, dim)
     if relevance.shape != scores.shape:
         raise ValueError(f"relevance has shape {tuple(relevance.shape)}, scores {tuple(scores.shape)}")
     if relevance.is_complex():
@@ -52,6 +51,19 @@ def check_shapes(scores: Any, relevance: Any, mask: Any, groups: Any, dim: int) 
                 f"groups must be integers of the scores' shape {tuple(scores.shape)}, "
                 f"got {groups.dtype} of shape {tuple(groups.shape)}"
             )
+    return dim
+
+
+def _dimension(scores: Tensor, dim: int) -> int:
+    """Along which the lists run, counted from the front; many lists of one sample are refused."""
+    shape = tuple(scores.shape)
+    if not (isinstance(dim, Integral) and -scores.ndim <= dim < scores.ndim):
+        raise ValueError(f"dim is {dim!r}, but scores have {scores.ndim} dimensions")
+    if shape[dim] == 1 and scores.numel() > 1:
+        raise ValueError(
+            f"scores have shape {shape}, and with dim={dim} that is {scores.numel()} lists of one sample, which rank "
+            "nothing: squeeze the scores and the relevance, or choose dim=0"
+        )
     return int(dim) % scores.ndim
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rankhinge._validation import warn_user
 from rankhinge.losses import RankingLoss
 from rankhinge.torch import compiled, direct_on_device, on_device
 from rankhinge.torch.levels import make_levels
@@ -32,6 +33,7 @@ __all__ = [
     "rank_loss_operator",
     "refuse_second",
     "value_dtype",
+    "warn_of_nothing",
 ]
 
 
@@ -84,6 +86,8 @@ def _compute(
             return found
     lists = make_lists(scores, mask, groups, dim)
     values, u, usable = evaluate(scores, relevance, lists, chosen, epsilon)
+    if not bool(usable.any()):
+        warn_of_nothing(lists.n_lists)
     dtype = value_dtype(scores.dtype)
     if scores.device.type == "cpu" and not bool(torch.isfinite(values.to(dtype)).all()):
         flat = lists.gather(scores.detach())
@@ -96,6 +100,16 @@ def _compute(
         share = 1.0 / usable.sum().clamp(min=1).to(values.dtype)
         value, u = value * share, u * share.to(dtype)
     return value.to(dtype), lists.scatter(u), scores.new_empty(0, dtype=torch.int64)
+
+
+def warn_of_nothing(n_lists: int) -> None:
+    """Warn that there is nothing to learn from; Python shows that once."""
+    which = "the list" if n_lists == 1 else f"none of the {n_lists} lists"
+    has = "has no samples" if n_lists == 1 else "has samples"
+    warn_user(
+        f"{which} {has} of different relevance: the loss is 0 and so is its gradient. If that is not one odd batch: "
+        "check relevance, dim and groups, or draw larger batches"
+    )
 
 
 def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple[Tensor, Tensor, Tensor] | None:

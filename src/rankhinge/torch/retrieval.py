@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
-from rankhinge.torch.lists import Lists
+from rankhinge.torch.lists import Lists, make_lists
 from rankhinge.torch.module import LossModule
-from rankhinge.torch.operators import evaluate, is_plain, once, one_by_one, refuse_second, value_dtype
+from rankhinge.torch.operators import evaluate, is_plain, once, one_by_one, refuse_second, value_dtype, warn_of_nothing
 from rankhinge.torch.settings import Settings, encode, settings_of
 
 __all__ = ["RetrievalLoss", "retrieval_loss"]
@@ -25,6 +25,8 @@ _AT_ONCE = 1 << 22
 def retrieval_loss(
     embeddings: Tensor,
     labels: Tensor,
+    gallery: Tensor | None = None,
+    gallery_labels: Tensor | None = None,
     *,
     loss: str | RankingLoss = "ap",
     similarity: str = "cosine",
@@ -39,12 +41,17 @@ def retrieval_loss(
 
     where the samples with the query's label are relevant: for ``loss="ap"`` a convex bound (in the similarities) on one
     minus mean average precision. Classes may have any sizes, and batches any composition: a query that is alone in its
-    class, or whose class is the whole batch, does not count.
+    class, or whose class is the whole batch, does not count. With a gallery each sample ranks that instead.
 
     Parameters
     ----------
     embeddings : Tensor of shape (n, d), any floating dtype
     labels : Tensor of shape (n,)
+    gallery : Tensor of shape (m, d), optional
+        What the batch is to rank, if not itself: a queue of earlier batches, documents, another view. It gets a
+        gradient if it requires one.
+    gallery_labels : Tensor of shape (m,), optional
+        To be given with a gallery.
     loss : str or RankingLoss, default "ap"
         As for `rank_hinge`.
     similarity : {"cosine", "dot"}, default "cosine"
@@ -82,24 +89,52 @@ def retrieval_loss(
     """
     _check(similarity, scale, reduction, chunk_size)
     settings = encode(loss, reduction, backend, "exponential", None)
-    return _evaluate(embeddings, labels, similarity, scale, chunk_size, settings)
+    return _evaluate(embeddings, labels, gallery, gallery_labels, similarity, scale, chunk_size, settings)
 
 
-def _evaluate(
-    embeddings: Tensor, labels: Tensor, similarity: str, scale: float | Tensor, chunk_size: int | None, settings: str
-) -> Tensor:
-    for name, tensor in (("embeddings", embeddings), ("labels", labels)):
+def _check_embeddings(embeddings: Any, labels: Any, names: tuple[str, str]) -> None:
+    for name, tensor in zip(names, (embeddings, labels), strict=True):
         if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
             raise ValueError(f"{name} must be a dense tensor, got {type(tensor).__name__}")
     if embeddings.ndim != 2 or embeddings.numel() == 0 or not embeddings.is_floating_point():
         raise ValueError(
-            "embeddings must be of shape (n, d), not empty, of a floating-point dtype, "
+            f"{names[0]} must be of shape (n, d), not empty, of a floating-point dtype, "
             f"got {embeddings.dtype} of shape {tuple(embeddings.shape)}"
         )
     if labels.shape != embeddings.shape[:1]:
-        raise ValueError(f"labels have shape {tuple(labels.shape)}, but there are {embeddings.shape[0]} embeddings")
+        raise ValueError(f"{names[1]} have shape {tuple(labels.shape)}, but there are {embeddings.shape[0]} {names[0]}")
     if labels.device != embeddings.device:
-        raise ValueError(f"labels are on {labels.device}, embeddings on {embeddings.device}")
+        raise ValueError(f"{names[1]} are on {labels.device}, {names[0]} on {embeddings.device}")
+
+
+def _with_gallery(embeddings: Tensor, labels: Tensor, gallery: Any, gallery_labels: Any) -> tuple[Tensor, Tensor]:
+    """The queries, and below them what they are to rank."""
+    if gallery is None or gallery_labels is None:
+        raise ValueError("gallery and gallery_labels go together: give both, or neither")
+    _check_embeddings(gallery, gallery_labels, ("gallery", "gallery_labels"))
+    if gallery.shape[1] != embeddings.shape[1] or gallery.device != embeddings.device:
+        raise ValueError(
+            f"embeddings have {embeddings.shape[1]} columns on {embeddings.device}, "
+            f"the gallery has {gallery.shape[1]} on {gallery.device}"
+        )
+    return torch.cat([embeddings, gallery.to(embeddings.dtype)]), torch.cat([labels, gallery_labels])
+
+
+def _evaluate(
+    embeddings: Tensor,
+    labels: Tensor,
+    gallery: Tensor | None,
+    gallery_labels: Tensor | None,
+    similarity: str,
+    scale: float | Tensor,
+    chunk_size: int | None,
+    settings: str,
+) -> Tensor:
+    _check_embeddings(embeddings, labels, ("embeddings", "labels"))
+    n_queries = 0
+    if gallery is not None or gallery_labels is not None:
+        n_queries = embeddings.shape[0]
+        embeddings, labels = _with_gallery(embeddings, labels, gallery, gallery_labels)
     wide = embeddings.to(value_dtype(embeddings.dtype))
     if similarity == "cosine":
         wide = _normalised(wide)
@@ -111,9 +146,9 @@ def _evaluate(
     rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
     if torch._C._are_functorch_transforms_active():
         # Whether a gradient will be asked for cannot be seen from inside.
-        return _Transformed.apply(wide, labels, scale, rows, True, settings)[0]
+        return _Transformed.apply(wide, labels, n_queries, scale, rows, True, settings)[0]
     with_gradient = torch.is_grad_enabled() and wide.requires_grad
-    inputs = (wide, labels, scale, rows, with_gradient, settings)
+    inputs = (wide, labels, n_queries, scale, rows, with_gradient, settings)
     return (_Eager.apply if is_plain(wide) else _retrieval)(*inputs)[0]
 
 
@@ -126,9 +161,12 @@ def _normalised(embeddings: Tensor) -> Tensor:
 
 
 def _compute(
-    embeddings: Tensor, labels: Tensor, scale: float, rows: int, with_gradient: bool, settings: str
+    embeddings: Tensor, labels: Tensor, n_queries: int, scale: float, rows: int, with_gradient: bool, settings: str
 ) -> tuple[Tensor, Tensor]:
-    """The value, and its gradient if wanted."""
+    """The value, and its gradient if wanted.
+
+    The first `n_queries` rows rank those after them; if there are none, each row ranks all others.
+    """
     embeddings, chosen = embeddings.detach(), settings_of(settings)
     bad = ~torch.isfinite(embeddings)
     if bool(bad.any()):
@@ -139,11 +177,14 @@ def _compute(
     totals = []
     # Rounded to half the bits, similarities would be tied: no autocast here.
     with torch.autocast(embeddings.device.type, enabled=False):
-        for first in range(0, embeddings.shape[0], rows):
-            totals.append(_add_chunk(embeddings, labels, scale, slice(first, first + rows), chosen, gradient))
-    value, n_queries = torch.stack(totals).sum(dim=0).unbind()
+        for first in range(0, n_queries or embeddings.shape[0], rows):
+            chunk = slice(first, min(first + rows, n_queries or embeddings.shape[0]))
+            totals.append(_add_chunk(embeddings, labels, n_queries, scale, chunk, chosen, gradient))
+    value, n_usable = torch.stack(totals).sum(dim=0).unbind()
+    if not bool(n_usable):
+        warn_of_nothing(n_queries or embeddings.shape[0])
     if chosen.reduction == "mean":
-        share = 1.0 / n_queries.clamp(min=1)
+        share = 1.0 / n_usable.clamp(min=1)
         value, gradient = value * share, gradient * share.to(gradient.dtype)
     return value.to(embeddings.dtype), gradient
 
@@ -161,10 +202,25 @@ def _refuse_overflow(embeddings: Tensor, scale: float) -> None:
 
 
 def _add_chunk(
-    embeddings: Tensor, labels: Tensor, scale: float, chunk: slice, settings: Settings, gradient: Tensor
+    embeddings: Tensor,
+    labels: Tensor,
+    n_queries: int,
+    scale: float,
+    chunk: slice,
+    settings: Settings,
+    gradient: Tensor,
 ) -> Tensor:
     """Sum of the values and number of usable queries among some rows; adds to the gradient if there is one."""
     queries, n = embeddings[chunk], embeddings.shape[0]
+    if n_queries:
+        ranked = slice(n_queries, n)
+        scores, relevant = (scale * queries) @ embeddings[ranked].T, labels[chunk, None] == labels[ranked]
+        values, u, usable = evaluate(scores, relevant, make_lists(scores, None, None, 1), settings)
+        if gradient.numel():
+            weights = u.reshape(scores.shape)
+            gradient[chunk] += scale * (weights @ embeddings[ranked])
+            gradient[ranked] += scale * (weights.T @ queries)
+        return torch.stack([values.sum(), usable.sum().to(values.dtype)])
     scores = (scale * queries) @ embeddings.T
     relevant = labels[chunk, None] == labels
     # Each query's similarity to itself goes to the end of its row, into a list of its own, which is not usable.
@@ -183,18 +239,19 @@ def _add_chunk(
     return torch.stack([values.sum(), usable.sum().to(values.dtype)])
 
 
+_N_INPUTS = 7
 _retrieval = torch.library.custom_op(
     "rankhinge::retrieval_loss",
     _compute,
     mutates_args=(),
-    schema="(Tensor embeddings, Tensor labels, float scale, int rows, bool with_gradient, str settings)"
+    schema="(Tensor embeddings, Tensor labels, int n_queries, float scale, int rows, bool with_gradient, str settings)"
     " -> (Tensor, Tensor)",
 )
 
 
 @_retrieval.register_fake
 def _(
-    embeddings: Tensor, labels: Tensor, scale: float, rows: int, with_gradient: bool, settings: str
+    embeddings: Tensor, labels: Tensor, n_queries: int, scale: float, rows: int, with_gradient: bool, settings: str
 ) -> tuple[Tensor, Tensor]:
     return embeddings.new_empty(()), torch.empty_like(embeddings) if with_gradient else embeddings.new_empty(0)
 
@@ -206,7 +263,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 def _backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
     (slopes,) = ctx.saved_tensors
-    return None if gradient is None else once(gradient, slopes), None, None, None, None, None
+    return None if gradient is None else once(gradient, slopes), *(None,) * (_N_INPUTS - 1)
 
 
 _retrieval.register_autograd(_backward, setup_context=_keep)
@@ -235,7 +292,7 @@ class _Transformed(torch.autograd.Function):
         if of_slopes is not None:
             refuse_second()
         (slopes,) = ctx.saved_tensors
-        return None if gradient is None else gradient * slopes, None, None, None, None, None
+        return None if gradient is None else gradient * slopes, *(None,) * (_N_INPUTS - 1)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
@@ -285,9 +342,17 @@ class RetrievalLoss(LossModule):
         _check(self.similarity, self.scale, self.reduction, self.chunk_size)
         self._keep(encode(self.loss, self.reduction, self.backend, "exponential", None))
 
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        gallery: Tensor | None = None,
+        gallery_labels: Tensor | None = None,
+    ) -> Tensor:
         """The loss; see `retrieval_loss`."""
-        return _evaluate(embeddings, labels, self.similarity, self.scale, self.chunk_size, self._settings)
+        return _evaluate(
+            embeddings, labels, gallery, gallery_labels, self.similarity, self.scale, self.chunk_size, self._settings
+        )
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""
