@@ -66,7 +66,11 @@ class Block:
             for row, entry, begin, end in hard.tolist():
                 value = float(text[begin:end].tobytes())
                 if row >= 0:
-                    self.labels[min(row, self.labels.size - 1)] = value
+                    if np.isinf(value):
+                        line = int(self.lines[row]) if row < self.lines.size else int(self.found[kernels.LINE])
+                        self.found[[kernels.ERROR, kernels.PLACE, kernels.LINE]] = kernels.BAD["label"], begin, line
+                        return
+                    self.labels[row : row + 1] = value
                 elif entry < self.values.size:
                     self.values[entry] = value
                     if np.isinf(self.values[entry]):
@@ -93,14 +97,15 @@ class Block:
         content = self.text[int(self.found[kernels.PLACE]) :][:4096].tobytes().split(b"\n", 1)[0]
         token = (content.split(None, 1) or [b""])[0]
         index, _, value = token.partition(b":")
+        feature = index[:20].decode("ascii", "backslashreplace")
         what = {
-            "label": f"the label is no number, {clipped(token)}",
+            "label": f"the label is no finite number, {clipped(token)}",
             "entry": f"expected index:value, found {clipped(token)}",
             "query": f"the query id is no integer of at most 18 digits, {clipped(value)}",
             "order": f"indices must ascend, {clipped(index)} follows '{self.found[kernels.DETAIL]}'",
-            "value": f"the value of feature {index.decode()} is no number, {clipped(value)}",
+            "value": f"the value of feature {feature} is no number, {clipped(value)}",
             "index": f"the index is beyond 2147483646, {clipped(index)}",
-            "beyond": f"the value of feature {index.decode('ascii', 'replace')} is beyond {dtype}, {clipped(value)}",
+            "beyond": f"the value of feature {feature} is beyond {dtype}, {clipped(value)}",
             "no query": "the line has no qid, but the lines before have one",
             "query after none": "the line has a qid, but the lines before have none",
             "byte": "the file is no text, byte 0x00",

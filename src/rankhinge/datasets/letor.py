@@ -189,7 +189,7 @@ def _fold(paths: dict[str, str], options: dict[str, Any]) -> dict[str, LetorData
     parts = {part: load_letor(path, **options) for part, path in paths.items()}
     bases = {part: data.index_base for part, data in parts.items()}
     if len(set(bases.values())) > 1:
-        widths = {bases[part]: data.n_features for part, data in parts.items()}
+        widths = {base: max(parts[part].n_features for part in parts if bases[part] == base) for base in (0, 1)}
         one_based = next(part for part, base in bases.items() if base == 1)
         if widths[0] == widths[1]:
             # As many columns in both, were each counted from where it begins: two programs wrote them.

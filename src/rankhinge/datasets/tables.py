@@ -175,7 +175,7 @@ def _numbers(path: str, batch: Any, name: str, n_before: int, dtype: np.dtype[An
     if wrong.size:
         row = int(wrong[0])
         reason = f"is beyond {dtype}" if np.isfinite(values[row]) else "is not finite"
-        raise DataError(path, f"row {n_before + row + 1}, column {clipped(name)} {reason}, {values[row]!r}")
+        raise DataError(path, f"row {n_before + row + 1}, column {clipped(name)} {reason}, {values[row]}")
     return narrow
 
 

@@ -138,7 +138,7 @@ def _classes(model: Any) -> NDArray[Any]:
 def _recipe(model: Any, dtype: np.dtype[Any]) -> _Recipe:
     """What a linear model computes, found out by its public face alone."""
     name = type(model).__name__
-    if name not in _LINEAR or not type(model).__module__.startswith("rankhinge."):
+    if name not in _LINEAR or type(model) is not getattr(importlib.import_module("rankhinge.svm"), name):
         hint = ": it looks for the best candidate of each bag" if name.startswith("Latent") else ""
         raise ModelFileError(f"{name} has no ONNX graph{hint}. Those that have one: {', '.join(_LINEAR)}")
     is_classifier = hasattr(model, "classes_")
