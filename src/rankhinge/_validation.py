@@ -174,14 +174,16 @@ def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """A mask as an array, if it is one of bool and of this shape."""
+    """A mask as an array, if it is one of bool or of integers 0/1 and of this shape."""
     refuse_masked(mask, "mask")
     known = np.asarray(mask.toarray() if hasattr(mask, "toarray") else mask)
     if known.dtype == object and all(isinstance(flag, bool | np.bool_) for flag in known.flat):
         # Flags of pandas that may be missing, and are not.
         known = known.astype(np.bool_)
+    if known.shape == shape and known.dtype.kind in "iu" and np.isin(known, (0, 1)).all():
+        known = known.astype(np.bool_)
     if known.shape != shape or known.dtype != np.bool_:
-        raise ValueError(f"mask must be bool of shape {shape}, got {known.dtype} of shape {known.shape}")
+        raise ValueError(f"mask must be bool or 0/1 of shape {shape}, got {known.dtype} of shape {known.shape}")
     return known
 
 
@@ -205,11 +207,22 @@ def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
     if labels.ndim != 2 or labels.dtype.kind not in "biufO":
         return y
     known = check_mask(mask, labels.shape)
+    _refuse_inverted(labels, known)
     filled = np.where(known, labels, 0)
     try:
         return filled.astype(np.float64) if filled.dtype == object else filled
     except (TypeError, ValueError):
         return y
+
+
+def _refuse_inverted(labels: NDArray[Any], known: NDArray[np.bool_]) -> None:
+    """Raise if what a mask calls labelled is missing, and what it calls unlabelled is not."""
+    missing = _missing(labels)
+    for row, column in np.argwhere(missing & known)[:1]:
+        what = f"y[{row}, {column}] is {labels[row, column]}, where mask says that it is labelled"
+        if not np.any(missing & ~known):
+            what += ". The mask seems to be inverted, True means labelled: pass ~mask"
+        raise ValueError(what)
 
 
 def without_objects(labels: NDArray[Any]) -> NDArray[Any]:

@@ -239,14 +239,14 @@ def test_what_lies_under_the_mask_of_a_masked_array_is_no_value():
     )
 
 
-@pytest.mark.parametrize("wrong", [lambda M: M.astype(int), lambda M: M[:, :1], lambda M: M.T, lambda M: M[:, 0]])
+@pytest.mark.parametrize("wrong", [lambda M: M.astype(float), lambda M: M[:, :1], lambda M: M.T, lambda M: M[:, 0]])
 def test_a_wrong_mask_is_named_where_labels_are_nan(wrong):
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     labels = np.where(mask, Y, np.nan)
     model = RankSVC(bound="convex").fit(X, labels, mask=mask)
     for call in (RankSVC(bound="convex").fit, model.score):
-        with pytest.raises(ValueError, match="mask must be bool of shape"):
+        with pytest.raises(ValueError, match="mask must be bool or 0/1 of shape"):
             call(X, labels, mask=wrong(mask))
 
 

@@ -104,7 +104,7 @@ def test_entries_that_are_not_labelled_do_not_count():
     scores = model.decision_function(X)
     expected = np.mean([metrics.average_precision(Y[on, k], scores[on, k]) for k, on in enumerate(mask.T)])
     assert model.score(X, np.where(mask, Y, 0), mask=mask) == pytest.approx(expected)
-    with pytest.raises(ValueError, match=r"mask must be bool of shape \(60, 3\)"):
+    with pytest.raises(ValueError, match=r"mask must be bool or 0/1 of shape \(60, 3\)"):
         model.score(X, Y, mask=mask[:5])
 
 

@@ -19,6 +19,7 @@ from rankhinge.svm._fitting import fitting
 from rankhinge.svm.folds import Part
 from rankhinge.svm.foreign import OF_CLASSES, OF_LISTS, explaining
 from rankhinge.svm.gains import Grades, grades_of
+from rankhinge.svm.label_names import label_names
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.query_folds import query_folds
 from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
@@ -185,16 +186,17 @@ class RankSVCCV(Search, RankSVC):
         -------
         self
         """
+        names = label_names(y)
         X, y = self._validated_targets(X, y, mask)
-        targets = encode_targets(y, mask, self.pos_label)
+        targets = encode_targets(y, mask, self.pos_label).named(names)
         self._check_bound()
         folds = list(self._folds(X, y, targets.kind, groups))
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
         # Of two classes it is the second that is ranked first.
-        names = targets.classes.tolist()[-len(usable) :]
+        labels = targets.classes.tolist()[-len(usable) :]
         problems = {
-            name: lists if use else None for name, lists, use in zip(names, targets.lists(), usable, strict=True)
+            label: lists if use else None for label, lists, use in zip(labels, targets.lists(), usable, strict=True)
         }
         X = self._reduced(X, PATHS * len(parts))
         return self._fit_targets(X, targets, self._search(X, parts, len(folds), problems))

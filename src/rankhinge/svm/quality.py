@@ -21,6 +21,7 @@ from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
 from rankhinge.metrics._per_query import metric_named
 from rankhinge.svm.gains import gains_of
+from rankhinge.svm.label_names import check_label_names
 
 __all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
@@ -52,17 +53,25 @@ def labels_quality(
     scores: NDArray[np.float64],
     sample_weight: Any = None,
     mask: ArrayLike | None = None,
-) -> float:
-    """Mean over the labels of the loss's metric, for scores (n,) or (n, K); those without both classes do not count."""
+    average: str | None = "macro",
+) -> Any:
+    """Mean over the labels of the loss's metric, for scores (n,) or (n, K); those without both classes do not count.
+
+    With ``average=None`` the figure of each label (K,), nan for those.
+    """
+    if average not in ("macro", None):
+        raise ValueError(f"average must be 'macro' or None, got {average!r}")
     if sample_weight is not None:
         raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
+    if kind == "multilabel":
+        check_label_names(y, classes)
     rows = np.atleast_2d(scores.T)
     columns = _relevant_columns(kind, classes, without_unlabelled(y, mask), rows.shape)
     known = [slice(None)] * len(rows) if mask is None else list(check_mask(mask, rows.shape[::-1]).T)
     values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known, strict=True)]
     if np.isnan(values).all():
         warn_user("y has no label with both a positive and a negative sample: the score is nan")
-    return _mean(values)
+    return np.array(values) if average is None else _mean(values)
 
 
 def _relevant_columns(kind: str, classes: NDArray[Any], y: Any, shape: tuple[int, int]) -> list[NDArray[np.bool_]]:

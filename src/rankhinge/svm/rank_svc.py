@@ -22,6 +22,7 @@ from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.foreign import OF_CLASSES, explaining
+from rankhinge.svm.label_names import label_names
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import classes_of, cut_rankings
@@ -46,6 +47,10 @@ class Targets(NamedTuple):
             # Problems on the same samples share them; these do not.
             indices = [np.flatnonzero(mask) for mask in self.labelled]
         return [one_list_of(relevant, index) for relevant, index in zip(self.relevant, indices, strict=True)]
+
+    def named(self, names: NDArray[Any] | None) -> Targets:
+        """With the names of a frame's columns for the labels, if these are the columns."""
+        return self if names is None or self.kind != "multilabel" else self._replace(classes=names)
 
     def lists_of(self, usable: NDArray[np.bool_]) -> list[Lists]:
         """Those of some of the problems."""
@@ -138,6 +143,8 @@ def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
             "weights: a ranking has none"
         )
     mask = None if mask is None else check_mask(mask, y.shape)
+    if mask is not None and not mask.any():
+        raise ValueError("mask is False everywhere, so that nothing is labelled: True means labelled")
     values = np.unique(y if mask is None else y[mask])
     if not np.isin(values, (-1, 0, 1)).all() or {-1, 0} <= set(values.tolist()):
         raise ValueError(f"labelled entries of y must be 0/1 or -1/1, got {values[:5]}")
@@ -201,7 +208,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     classes_ : ndarray
-        Of two classes the second, ``classes_[1]``, is the one whose samples are to be ranked first: `pos_label`.
+        Of two classes the second, ``classes_[1]``, is the one whose samples are to be ranked first: `pos_label`. Of a
+        multilabel y the numbers of its columns, or their names if it is a frame.
     slope_ : ndarray of shape (K,)
         Multiclass: slope of each class's calibration; else ones.
     C_, scale_, init_C_ : float, or ndarray of shape (K,)
@@ -307,7 +315,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         y : array of shape (n,) or (n, K)
             Binary, multiclass or multilabel targets. Of two labels the greater one is relevant, of words
             the later one, unless `pos_label` is given: of ``"fraud"`` and ``"ok"`` it would be what is ok.
-        mask : bool array of shape (n, K), optional
+        mask : bool or 0/1 array of shape (n, K), optional
             With a multilabel y (0/1 or -1/1; `predict` says 0/1): False where an entry is not labelled. It is left out
             of its problem, whatever it holds; nan is fine.
 
@@ -315,8 +323,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         self
         """
+        names = label_names(y)
         X, y = self._validated_targets(X, y, mask)
-        targets = encode_targets(y, mask, self.pos_label)
+        targets = encode_targets(y, mask, self.pos_label).named(names)
         X = self._reduced(X, len(targets.relevant))
         return self._fit_targets(X, targets, self._tuning())
 
@@ -331,7 +340,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             raise ValueError("no label has both a positive and a negative sample: there is nothing to rank")
         if not usable.all():
             warn_user(
-                f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative sample: "
+                f"labels {targets.classes[~usable][:10].tolist()} have no positive or no negative sample: "
                 "their scores are constant"
             )
         self._fit_problems(X, targets, usable, tuning.of(usable, X.shape[1]))
@@ -394,7 +403,14 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         """
         return classes_of(self.decision_function(X), self._kind, self.classes_)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, mask: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+        average: str | None = "macro",
+    ) -> Any:
         """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
 
         It is accuracy for ``"zero-one"`` only: do not compare that with the others.
@@ -408,16 +424,18 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             As for `fit`: entries that are not labelled do not count.
         sample_weight : None
             Accepted because scikit-learn's tools pass it; a ranking has no sample weights.
+        average : {"macro"} or None, default "macro"
+            The mean over the labels; None: one figure for each.
 
         Returns
         -------
-        float
-            Labels without both a positive and a negative in y do not count; nan if none does. Equal scores: the mean
-            over their orders (the worst order for losses of one's own that are given by a step), where scikit-learn's
-            `average_precision_score` has a value of its own, ``metrics.average_precision(..., ties="threshold")``.
+        float, or ndarray of shape (K,)
+            Labels without both a positive and a negative in y are nan and do not count; nan if none does. Equal
+            scores: the mean over their orders (for losses given by a step the worst one); scikit-learn's
+            `average_precision_score` has another value, ``metrics.average_precision(..., ties="threshold")``.
         """
         scores = self.decision_function(X)
-        return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask)
+        return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask, average)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""
