@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import structured_hinge
 from rankhinge.latent import LatentRankSVC
@@ -66,3 +67,16 @@ def test_no_fit_ends_beside_zero(init):
         by_working_set.append(LatentRankSVC(C=500.0, init=init).fit(bags, y).objective_)
         by_all.append(LatentRankSVC(C=500.0, init=init, shrinking=False).fit(bags, y).objective_)
     assert np.mean(by_working_set) <= 1.02 * np.mean(by_all)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_limit_is_blamed_that_was_not_reached(monkeypatch, seed):
+    # A single look at all candidates: the working set's solver converges, the whole problem does not.
+    monkeypatch.setattr("rankhinge.latent.inner._MOST_SWEEPS", 1)
+    bags, y = bags_and_labels(n=40, sizes=(4, 12), seed=seed)
+    with pytest.warns(ConvergenceWarning, match="relative gap"):
+        # Where the positives' candidates are known, the first round is the last.
+        model = LatentRankSVC(C=C, tol=1e-9).fit(bags, y, chosen=np.where(y == 1, 0, -1))
+    assert model.n_iter_ < model.max_iter
+    assert model.gap_ > model.tol
+    assert model.status_ == "stalled"

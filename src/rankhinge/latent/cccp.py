@@ -151,12 +151,19 @@ class ConcaveConvex:
         elif settled and self._loose[k]:
             self._loose[k] = False
         elif settled and (self._may_end() or self.n_outer[k] >= self.max_outer):
-            # A problem that was not solved to its tolerance has not converged.
-            self.status[k] = "converged" if point.gap <= tol else point.status.replace("converged", "max_iter")
+            self.status[k] = self._end_of(point, tol)
             if self.status[k] == "running" and self.n_outer[k] >= self.max_outer:
                 # A point away from 0, found at the end of the last round: nothing is proved of it.
                 self.status[k] = "max_outer"
         self._move(k, choice, changed)
+
+    def _end_of(self, point: Point, tol: float) -> str:
+        """How the last inner problem has ended, whose solver may have converged on fewer candidates only."""
+        if point.gap <= tol:
+            return "converged"
+        if point.status != "converged":
+            return point.status
+        return "max_iter" if point.n_iter >= self.inner.options.max_iter else "stalled"
 
     def _may_end(self) -> bool:
         """Whether a problem whose choices have settled is done."""
