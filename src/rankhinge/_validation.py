@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Hashable, Sequence
+from copy import copy
 from numbers import Integral, Number
 from typing import Any, TypeAlias
 
@@ -47,6 +48,19 @@ def refuse_masked(values: Any, name: str) -> None:
     if isinstance(values, np.ma.MaskedArray):
         for place in np.argwhere(np.ma.getmaskarray(values))[:1]:
             raise ValueError(f"{name}[{', '.join(map(str, place))}] is masked")
+
+
+def in_native_order(X: Any) -> Any:
+    """X itself, or of a sparse X in another machine's byte order one in ours: kernels know no other.
+
+    Such a matrix comes from a file: SciPy refuses to make one, but not to be given its arrays.
+    """
+    for name in ("data", "indices", "indptr"):
+        part = getattr(X, name, None) if hasattr(X, "tocsr") else None
+        if isinstance(part, np.ndarray) and not part.dtype.isnative:
+            X = copy(X)
+            setattr(X, name, part.astype(part.dtype.newbyteorder("=")))
+    return X
 
 
 def as_numbers(values: Any, name: str) -> NDArray[np.float64]:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankhinge import RankSVC, SVMRanker
+from rankhinge import RankSVC, SVMRanker, rank_svm_path
+from rankhinge.latent import Bags, LatentRankSVC
 from tests.svm.helpers import binary
 
 SETTINGS = {"bound": "convex", "C": 20.0, "tol": 1e-10}
@@ -32,6 +33,14 @@ def strided(X):
     return wide[::2, ::3]
 
 
+def of_another_machine(matrix):
+    """A sparse matrix whose arrays have the other byte order, as they come from a file."""
+    for name in ("data", "indices", "indptr"):
+        part = getattr(matrix, name)
+        setattr(matrix, name, part.astype(part.dtype.newbyteorder("S")))
+    return matrix
+
+
 CONTAINERS = {
     "C order": lambda X: np.ascontiguousarray(X, dtype=float),
     "F order": lambda X: np.asfortranarray(X, dtype=float),
@@ -52,6 +61,9 @@ CONTAINERS = {
     "CSR of uint8": lambda X: sparse.csr_array(X.astype(np.uint8)),
     "COO": lambda X: sparse.coo_array(X.astype(float)),
     "explicit zeros": explicit_zeros,
+    "other byte order": lambda X: X.astype(np.dtype(float).newbyteorder("S")),
+    "CSR, other byte order": lambda X: of_another_machine(sparse.csr_array(X.astype(float))),
+    "CSC, other byte order": lambda X: of_another_machine(sparse.csc_matrix(X.astype(np.float32))),
 }
 
 
@@ -66,6 +78,16 @@ def test_same_model(container):
     np.testing.assert_allclose(model.decision_function(held), expected.decision_function(X), atol=1e-5)
     ranker = SVMRanker(loss="ap", **SETTINGS).fit(held, y)
     np.testing.assert_allclose(ranker.coef_, expected.coef_[0], atol=1e-6)
+
+
+def test_other_byte_order_in_paths_and_bags():
+    X, y = counts()
+    swapped = of_another_machine(sparse.csr_array(X.astype(float)))
+    before = swapped.data
+    path = rank_svm_path(swapped, y, [1.0, 20.0])
+    np.testing.assert_array_equal(path.objectives, rank_svm_path(sparse.csr_array(X.astype(float)), y, [1.0, 20.0])[2])
+    assert LatentRankSVC(C=20.0).fit(Bags(swapped), y).coef_.any()
+    assert swapped.data is before
 
 
 @pytest.mark.parametrize("hold", [np.asarray, sparse.csr_array, sparse.csc_array])

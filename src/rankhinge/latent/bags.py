@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from rankhinge._validation import QueryIds, encode_queries, refuse_masked
+from rankhinge._validation import QueryIds, encode_queries, in_native_order, refuse_masked
 
 __all__ = ["Bags", "as_bags", "is_bags_like"]
 
@@ -257,7 +257,7 @@ def _index(key: Any, n: int) -> NDArray[np.int64]:
 def _matrix(X: Any, name: str) -> Any:
     """A 2-D array of numbers or a CSR matrix, not copied if it is one."""
     if sparse.issparse(X):
-        matrix: Any = X.tocsr()
+        matrix: Any = in_native_order(X).tocsr()
     else:
         refuse_masked(X, name)
         try:

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankhinge._progress import Progress
-from rankhinge._validation import as_numbers, refuse_masked
+from rankhinge._validation import as_numbers, in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
@@ -146,6 +146,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         """X (and y) as the feature maps take it: not copied if it is an array of numbers already."""
         for array, name in zip(arrays, ("X", "y"), strict=False):
             refuse_masked(array, name)
+        arrays = (in_native_order(arrays[0]), *arrays[1:])
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
     def _tuning(self) -> Tuning:

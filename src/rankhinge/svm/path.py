@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import validate_params
 
-from rankhinge._validation import QueryIds, refuse_masked
+from rankhinge._validation import QueryIds, in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
@@ -140,7 +140,7 @@ def rank_svm_path(
     """
     refuse_masked(X, "X")
     X, y = check_X_y(
-        X,
+        in_native_order(X),
         plain_targets(y, mask) if qid is None else without_words(y),
         accept_sparse=("csr", "csc"),
         dtype="numeric",
