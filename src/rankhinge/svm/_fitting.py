@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import get_annotations
+from threading import get_ident
 from typing import Any, TypeVar
 
 from sklearn.base import _fit_context
@@ -38,23 +39,47 @@ def _all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         mine, names = vars(self), fitted_names(type(self))
-        earlier = {name: mine[name] for name in names & mine.keys()}
-        try:
-            self._earlier = earlier
-            _remove(mine, names)
-            with interrupts():
-                return fit(self, *arguments, **options)
-        except BaseException:
-            if "coef_" not in mine or mine["coef_"] is earlier.get("coef_"):
+        with _by_one_thread(self):
+            earlier = {name: mine[name] for name in names & mine.keys()}
+            try:
+                self._earlier = earlier
                 _remove(mine, names)
-                mine.update(earlier)
-            raise
-        finally:
-            for name in ("_earlier", "_seen", "_chosen", "_finish_with", "_coordinates"):
-                mine.pop(name, None)
+                with interrupts():
+                    return fit(self, *arguments, **options)
+            except BaseException:
+                if "coef_" not in mine or mine["coef_"] is earlier.get("coef_"):
+                    _remove(mine, names)
+                    mine.update(earlier)
+                raise
+            finally:
+                for name in ("_earlier", "_seen", "_chosen", "_finish_with", "_coordinates"):
+                    mine.pop(name, None)
 
     # To a type checker it is another function; `wraps` gives it the signature of the first.
     return whole  # type: ignore[return-value]
+
+
+@contextmanager
+def _by_one_thread(machine: Any) -> Iterator[None]:
+    """Inside, no other thread can fit the machine: it would mix its model with this one.
+
+    The mark names its machine, so that copies that are made meanwhile, by callbacks say, are free.
+    """
+    mark = (id(machine), get_ident())
+    # In one step: two threads cannot both find it missing.
+    found = vars(machine).setdefault("_under_way", mark)
+    if found[0] != mark[0]:
+        found = vars(machine)["_under_way"] = mark
+    if found[1] != mark[1]:
+        raise RuntimeError(
+            f"this {type(machine).__name__} is being fitted by another thread: give each thread a machine of its own, "
+            "made by sklearn.base.clone"
+        )
+    try:
+        yield
+    finally:
+        if found is mark:
+            vars(machine).pop("_under_way", None)
 
 
 def fitted_names(machine: type) -> frozenset[str]:
