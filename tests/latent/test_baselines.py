@@ -7,10 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import RankSVC, ranking_loss, structured_hinge
-from rankhinge.latent import Bags, LatentStructuralSVC, LatentSVC
+from rankhinge.latent import Bags, LatentRankSVC, LatentStructuralSVC, LatentSVC
 from rankhinge.latent.assignment import greedy_ranking
 from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.latent.objective import PlaneBook
@@ -247,3 +248,14 @@ def test_planes_that_are_noted_again_take_no_more_room():
     for _ in range(3):
         book.note(np.ones((4, 1)), [u])
     assert book._size == 7
+
+
+@pytest.mark.parametrize("machine", [LatentSVC(fit_intercept=False), LatentRankSVC()])
+def test_features_times_two_are_four_times_the_C(machine):
+    # A power of two: not a bit of the way differs.
+    bags, y = bags_and_labels()
+    scaled = Bags(2.0 * bags.candidates(), offsets=bags.offsets)
+    one, other = (clone(machine).set_params(C=C).fit(some, y) for some, C in ((bags, 4.0), (scaled, 1.0)))
+    np.testing.assert_allclose(2.0 * other.coef_, one.coef_, rtol=1e-9)
+    assert 4.0 * other.objective_ == pytest.approx(one.objective_, rel=1e-9)
+    assert other.n_passes_ == one.n_passes_
