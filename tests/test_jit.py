@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from numba import float64
 
 from rankhinge import _jit
 
@@ -22,7 +25,7 @@ def test_no_folder_for_the_cache(monkeypatch):
         double = _jit.kernel(space["double"])
     assert double(1.5) == 3.0
     # Once is enough.
-    assert _jit.callback("float64(float64)")(space["double"]).ctypes(1.5) == 3.0
+    assert _jit.callback(float64(float64), space["double"])(space["double"]).ctypes(1.5) == 3.0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
@@ -43,3 +46,22 @@ def test_no_room_for_the_cache(tmp_path):
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.stdout.strip() == "3.0 4 ['compiled code cannot be kept ([Errno']", done.stderr
+
+
+def test_formulas_come_from_the_cache_and_are_told_apart(tmp_path):
+    """A second process compiles no callback, and each loss has its own."""
+    program = (
+        "from rankhinge import structured_hinge as J; from rankhinge.inference import callbacks; "
+        "print([J([2.0, 1.5, 1.0, 0.5], [1, 0, 1, 0], loss) for loss in ('ap', 'ndcg', 'rr', 'auc')]); "
+        "print(sum(c.cache_hits for code in {id(v): v for v in callbacks._packed.values()}.values() "
+        "for c in code.callbacks))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    found = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    (first, no_hits), (second, hits) = (done.stdout.splitlines() for done in found)
+    assert first == second
+    assert len(set(ast.literal_eval(first))) >= 3
+    assert (int(no_hits), int(hits)) == (0, 12)

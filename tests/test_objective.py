@@ -139,11 +139,11 @@ def test_lists_have_the_levels_of_their_own_labels(loss, weights):
         own = labels[rows]
         thresholds = np.arange(1, own.max() + 1)
         omega = np.ones(own.max()) if weights is None else weights[: own.max()]
-        if weights is None and loss.family == "discount":
+        if weights is None and loss.is_graded:
             best = [loss.table(7)[1 : 1 + np.count_nonzero(own >= level)].sum() for level in thresholds]
             omega = np.diff(gains)[: own.max()] * best
         for level, weight in zip(thresholds, omega / omega.sum(), strict=True):
-            if loss.family == "zero-one" or not (own >= level).all():
+            if not loss.is_ranking or not (own >= level).all():
                 total += weight * structured_hinge(scores[rows], own >= level, loss) / 12
     assert found == pytest.approx(total, rel=1e-12)
 

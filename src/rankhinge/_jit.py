@@ -11,12 +11,14 @@ The cache is a convenience. Where there is no folder to write to, or no room in 
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from numba import cfunc, njit
+from numba import njit
+from numba.core.ccallback import CFunc
 
 __all__ = ["callback", "compiled", "inner", "kernel", "once"]
 
@@ -73,9 +75,38 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     return _cached(partial(njit, **options), function)
 
 
-def callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``cfunc(signature)`` for what is called by address."""
-    return partial(_cached, partial(cfunc, signature, error_model="numpy"))
+def callback(signature: Any, formula: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``cfunc(signature)`` for what is called by address and has compiled a formula of a loss into itself.
+
+    numba's key of a function with such a closure differs in every process, so that it would never come from the cache.
+    Here the key is the code of both. Formulas that are not this package's may depend on anything: they are not kept.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        made = CFunc(function, (signature.args, signature.return_type), {}, {"error_model": "numpy"})
+        if str(getattr(formula, "__module__", None)).startswith(f"{__package__}.") and not formula.__closure__:
+            _keep(made, function, formula)
+        made.compile()
+        return made
+
+    return decorate
+
+
+def _keep(made: Any, function: Callable[..., Any], formula: Any) -> None:
+    """Give a callback a cache whose key tells its formula from others, if there is a place for one."""
+    try:
+        made.enable_caching()
+    except RuntimeError as error:
+        if "locator" not in str(error):
+            raise
+        _without_cache("there is no folder that can be written to")
+        return
+    codes = [(f.__qualname__, f.__code__) for f in (function, formula)]
+    described = [(name, code.co_code, code.co_consts, code.co_names) for name, code in codes]
+    flags = [cell.cell_contents for cell in function.__closure__ or () if isinstance(cell.cell_contents, bool)]
+    fingerprint = hashlib.sha256(repr((described, flags)).encode()).hexdigest()
+    made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), fingerprint)
+    _keep_if_possible(made)
 
 
 kernel: Callable[[Callable[..., Any]], Any] = partial(compiled, **_OPTIONS)

@@ -12,8 +12,8 @@ import pytest
 from rankhinge import most_violating_ranking
 from rankhinge.inference.callbacks import compile_loss
 from rankhinge.inference.query import make_query
-from rankhinge.inference.quicksort import quicksort_ranks
 from rankhinge.losses import DCG, check_suitable, get_loss
+from rankhinge.papers.inference.quicksort import quicksort_ranks
 from tests import brute_force
 
 

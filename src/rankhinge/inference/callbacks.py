@@ -1,19 +1,19 @@
 """Losses as compiled callbacks: the one thing in the kernels that depends on the loss.
 
 A kernel that took a jitted step as its argument would be compiled anew for every loss and never come from the
-disk cache. So each family of losses is compiled into three small C functions, and the kernels, compiled once
+disk cache. So the formulas of each loss are compiled into three small C functions, and the kernels, compiled once
 for all losses, call them by address:
 
-``half_scale(P, N, table)``
-    The factor ``P N / 2`` times the family's normaliser: the search maximises ``f_j P N / 2``, whose differences
-    ``(p_i - n_j) + half_scale · step`` need no division by ``P N``.
+``divisor(P, N, table)``
+    What the step and the parts are divided by.
 ``best_rank(j, score, low, high, positives, P, N, half_scale, table)``
-    The largest maximiser of f_j over the ranks ``low … high``. The scan, with the step inlined, is inside: a call
-    by address costs nothing beside it.
-``loss(counts_above, P, N, table)``
+    The largest maximiser of f_j over the ranks ``low … high``. The search maximises ``f_j P N / 2``, whose differences
+    ``(p_i - n_j) + half_scale · step``, with half_scale = P N / 2 over the divisor, need no division by ``P N``. The
+    scan, with the step inlined, is inside: a call by address costs nothing beside it.
+``loss(counts_above, P, N, divisor, table)``
     Δ from the counts, without cancellation.
 
-One family is known to the kernels by name: the AP loss, whose f_j is concave where it matters (see `edges`).
+One property of a loss is known to the kernels beside them: whether f_j is concave where it matters (see `edges`).
 """
 
 from __future__ import annotations
@@ -21,30 +21,42 @@ from __future__ import annotations
 import os
 import threading
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, types
+from numba import carray, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from rankhinge._jit import callback
-from rankhinge.losses import AUC, DCG, AveragePrecision, CustomLoss, RankingLoss, ReciprocalRank
+from rankhinge.losses import CustomLoss, RankingLoss
+from rankhinge.losses.base import Formulas
 
 _I, _F, _FLOATS, _INTS = types.int64, types.float64, types.CPointer(types.float64), types.CPointer(types.int64)
-_HALF_SCALE = _F(_I, _I, _FLOATS)
+_DIVISOR = _F(_I, _I, _FLOATS)
 _BEST_RANK = _I(_I, _F, _I, _I, _FLOATS, _I, _I, _F, _FLOATS)
-_LOSS = _F(_INTS, _I, _I, _FLOATS)
+_LOSS = _F(_INTS, _I, _I, _F, _FLOATS)
+_PARTS = types.void(_I, _I, _I, _F, _FLOATS, _FLOATS)
 _LLVM = {
     _I: ir.IntType(64),
     _F: ir.DoubleType(),
     _FLOATS: ir.DoubleType().as_pointer(),
     _INTS: ir.IntType(64).as_pointer(),
+    types.void: ir.VoidType(),
 }
 
 
+class Code(NamedTuple):
+    """Compiled callbacks, which must live as long as their addresses are used, and the addresses."""
+
+    callbacks: tuple[Any, ...]
+    addresses: NDArray[np.int64]
+
+
 _compiling = threading.RLock()
-_packed: dict[str, tuple[tuple[Any, ...], NDArray[np.int64]]] = {}
+_packed: dict[Any, Code] = {}
+_parts: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def _renew_lock() -> None:
@@ -58,7 +70,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class CompiledLoss(NamedTuple):
-    """Addresses of a loss's callbacks, whether it is the AP loss, and the table they read, as the kernels take them."""
+    """Addresses of a loss's callbacks, whether its f_j is concave, and the table they read: what the kernels take."""
 
     addresses: NDArray[np.int64]
     table: NDArray[np.float64]
@@ -71,202 +83,142 @@ def compile_loss(loss: RankingLoss, n_samples: int) -> CompiledLoss:
 
 
 def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
-    owner = _OWNERS.get(loss.family)
-    # The kernels would not see a step that a subclass has of its own.
-    if owner is None or type(loss).step is not owner.step:
-        raise TypeError(f"{loss!r} has no compiled step: use CustomLoss for a step of your own")
     if isinstance(loss, CustomLoss):
         if loss._compiled is None:
             # One thread at a time: code that another has replaced would be freed while it is still called.
             with _compiling:
                 # Kept on the loss: as long as it lives, so does its code.
                 if loss._compiled is None:
-                    loss._compiled = _pack(_custom_callbacks(loss))
-        return loss._compiled[1]
-    if loss.family not in _packed:
+                    jitted = dict(zip((loss.step_function, loss.partial_sum), loss.jitted(), strict=True))
+                    loss._compiled = _compile(loss, loss.formulas(jitted.__getitem__))
+        return loss._compiled.addresses
+    kind = type(loss)
+    if kind not in _packed:
         with _compiling:
-            if loss.family not in _packed:
-                _packed[loss.family] = _pack(_FAMILIES[loss.family](), is_ap=loss.family == "ap")
-    return _packed[loss.family][1]
+            formulas = loss.formulas()
+            # Losses that differ in their tables only share their code.
+            if formulas not in _packed:
+                _packed[formulas] = _compile(loss, formulas)
+            _packed[kind] = _packed[formulas]
+    return _packed[kind].addresses
 
 
-def _pack(callbacks: tuple[Any, ...], is_ap: bool = False) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
-    return callbacks, np.array([*(callback.address for callback in callbacks), is_ap], dtype=np.int64)
+def _compile(loss: RankingLoss, formulas: Formulas) -> Code:
+    functions = (
+        _divisor_callback(formulas, loss.has_discounts),
+        _best_rank_callback(formulas),
+        _loss_callback(formulas),
+    )
+    addresses = [function.address for function in functions]
+    return Code(functions, np.array([*addresses, loss.is_concave], dtype=np.int64))
 
 
-def _ap_callbacks() -> tuple[Any, ...]:
-    @callback(_HALF_SCALE)
-    def half_scale(n_positives, n_negatives, table):
-        return 0.5 * n_negatives
+def compile_parts(loss: RankingLoss) -> Any:
+    """A callback that fills ``out[a]``, a = 0 … N, with what positive i adds to Δ with a negatives above it.
 
-    @callback(_BEST_RANK)
+    Its arguments are (i, P, N, divisor, table, out). Needed by direct loss minimisation alone, so compiled apart.
+    """
+    owner: Any = loss if isinstance(loss, CustomLoss) else type(loss)
+    with _compiling:
+        if owner not in _parts:
+            jitted = {} if owner is not loss else {loss.step_function: loss.jitted()[0], loss.partial_sum: None}
+            _parts[owner] = _parts_callback(loss.formulas(lambda function: jitted.get(function, function)))
+        return _parts[owner]
+
+
+def _parts_callback(formulas: Formulas) -> Any:
+    if formulas.part is None:
+        step = njit(formulas.step)
+
+        def by_steps(i, n_positives, n_negatives, divisor, table, out):
+            parts = carray(out, n_negatives + 1)
+            total = 0.0
+            parts[0] = total
+            for j in range(1, n_negatives + 1):
+                total -= step(1.0, j, i, n_positives, n_negatives, table)
+                parts[j] = total / divisor
+
+        return callback(_PARTS, formulas.step)(by_steps)
+    part = njit(formulas.part)
+
+    def by_parts(i, n_positives, n_negatives, divisor, table, out):
+        parts = carray(out, n_negatives + 1)
+        for above in range(n_negatives + 1):
+            parts[above] = part(i, above, n_positives, n_negatives, table) / divisor
+
+    return callback(_PARTS, formulas.part)(by_parts)
+
+
+def _divisor_callback(formulas: Formulas, has_discounts: bool) -> Any:
+    divide = njit(formulas.divisor)
+
+    def divisor(n_positives, n_negatives, table):
+        ideal = 0.0
+        if has_discounts:
+            discount = carray(table, n_positives + 1)
+            for i in range(1, n_positives + 1):
+                ideal += discount[i]
+        return divide(n_positives, n_negatives, ideal, table)
+
+    return callback(_DIVISOR, formulas.divisor)(divisor)
+
+
+def _best_rank_callback(formulas: Formulas) -> Any:
+    step = njit(formulas.step)
+
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
         value, best_value, best = 0.0, 0.0, high
         for i in range(high - 1, low - 1, -1):
-            place = float(i + j)
-            value -= (p[i - 1] - score) - half_scale * i / (place * (place - 1.0))
+            value -= (p[i - 1] - score) + step(half_scale, j, i, n_positives, n_negatives, table)
             if value > best_value:
                 best_value, best = value, i
         return best
 
-    @callback(_LOSS)
-    def loss(counts_above, n_positives, n_negatives, table):
-        a = carray(counts_above, n_positives)
-        total = 0.0
-        for i in range(n_positives):
-            total += a[i] / (i + 1.0 + a[i])
-        return total / n_positives
-
-    return half_scale, best_rank, loss
+    return callback(_BEST_RANK, formulas.step)(best_rank)
 
 
-def _discount_callbacks() -> tuple[Any, ...]:
-    @callback(_HALF_SCALE)
-    def half_scale(n_positives, n_negatives, table):
-        discount = carray(table, n_positives + 1)
-        total = 0.0
-        for i in range(1, n_positives + 1):
-            total += discount[i]
-        return 0.5 * n_positives * n_negatives / total
+def _loss_callback(formulas: Formulas) -> Any:
+    if formulas.part is not None:
+        part = njit(formulas.part)
 
-    @callback(_BEST_RANK)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
-        p = carray(positives, n_positives)
-        discount = carray(table, n_positives + n_negatives + 1)
-        value, best_value, best = 0.0, 0.0, high
-        for i in range(high - 1, low - 1, -1):
-            value -= (p[i - 1] - score) + half_scale * (discount[i + j] - discount[i + j - 1])
-            if value > best_value:
-                best_value, best = value, i
-        return best
-
-    @callback(_LOSS)
-    def loss(counts_above, n_positives, n_negatives, table):
-        a = carray(counts_above, n_positives)
-        discount = carray(table, n_positives + n_negatives + 1)
-        lost, total = 0.0, 0.0
-        for i in range(n_positives):
-            lost += discount[i + 1] - discount[i + 1 + a[i]]
-            total += discount[i + 1]
-        return lost / total
-
-    return half_scale, best_rank, loss
-
-
-def _pairs_half_scale() -> Any:
-    @callback(_HALF_SCALE)
-    def half_scale(n_positives, n_negatives, table):
-        return 0.5 * n_positives * n_negatives
-
-    return half_scale
-
-
-def _reciprocal_rank_callbacks() -> tuple[Any, ...]:
-    @callback(_BEST_RANK)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
-        p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, high
-        first_step = -half_scale / (float(j) * (j + 1.0))
-        for i in range(high - 1, low - 1, -1):
-            value -= p[i - 1] - score
-            if i == 1:
-                value -= first_step
-            if value > best_value:
-                best_value, best = value, i
-        return best
-
-    @callback(_LOSS)
-    def loss(counts_above, n_positives, n_negatives, table):
-        above_first = carray(counts_above, n_positives)[0]
-        return above_first / (1.0 + above_first)
-
-    return _pairs_half_scale(), best_rank, loss
-
-
-def _auc_callbacks() -> tuple[Any, ...]:
-    @callback(_BEST_RANK)
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
-        p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, high
-        for i in range(high - 1, low - 1, -1):
-            value -= (p[i - 1] - score) - 0.5
-            if value > best_value:
-                best_value, best = value, i
-        return best
-
-    @callback(_LOSS)
-    def loss(counts_above, n_positives, n_negatives, table):
-        a = carray(counts_above, n_positives)
-        total = 0.0
-        for i in range(n_positives):
-            total += a[i]
-        return total / n_positives / n_negatives
-
-    return _pairs_half_scale(), best_rank, loss
-
-
-def _custom_callbacks(custom: CustomLoss) -> tuple[Any, ...]:
-    step, partial_sum = custom.jitted()
-
-    @cfunc(_BEST_RANK, error_model="numpy")
-    def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
-        p = carray(positives, n_positives)
-        value, best_value, best = 0.0, 0.0, high
-        for i in range(high - 1, low - 1, -1):
-            value -= (p[i - 1] - score) + half_scale * step(j, i, n_positives, n_negatives)
-            if value > best_value:
-                best_value, best = value, i
-        return best
-
-    return _pairs_half_scale(), best_rank, _custom_loss(step, partial_sum)
-
-
-def _custom_loss(step: Any, partial_sum: Any) -> Any:
-    if partial_sum is None:
-
-        @cfunc(_LOSS, error_model="numpy")
-        def loss(counts_above, n_positives, n_negatives, table):
+        def by_parts(counts_above, n_positives, n_negatives, divisor, table):
             a = carray(counts_above, n_positives)
             total = 0.0
             for i in range(n_positives):
-                # A sum for each positive, or rounding errors would grow with P N.
-                part = 0.0
-                for j in range(a[i]):
-                    part -= step(j + 1, i + 1, n_positives, n_negatives)
-                total += part
+                total += part(i + 1, a[i], n_positives, n_negatives, table)
+            return total / divisor
+
+        return callback(_LOSS, formulas.part)(by_parts)
+    if formulas.partial_sum is not None:
+        partial_sum = formulas.partial_sum
+
+        def by_partial_sums(counts_above, n_positives, n_negatives, divisor, table):
+            a = carray(counts_above, n_positives)
+            total, j = 0.0, 0
+            for i in range(n_positives):
+                # Negatives a_{i-1} + 1 … a_i stand directly before positive i, above it and all that follow.
+                while j < a[i]:
+                    j += 1
+                    whole = partial_sum(j, n_positives + 1, n_positives, n_negatives)
+                    total -= whole - partial_sum(j, i + 1, n_positives, n_negatives)
             return total
 
-        return loss
+        return callback(_LOSS, formulas.partial_sum)(by_partial_sums)
+    step = njit(formulas.step)
 
-    @cfunc(_LOSS, error_model="numpy")
-    def loss_by_partial_sums(counts_above, n_positives, n_negatives, table):
+    def by_steps(counts_above, n_positives, n_negatives, divisor, table):
         a = carray(counts_above, n_positives)
-        total, j = 0.0, 0
+        total = 0.0
         for i in range(n_positives):
-            # Negatives a_{i-1} + 1 … a_i stand directly before positive i, above it and all that follow.
-            while j < a[i]:
-                j += 1
-                whole = partial_sum(j, n_positives + 1, n_positives, n_negatives)
-                total -= whole - partial_sum(j, i + 1, n_positives, n_negatives)
-        return total
+            # A sum for each positive, or rounding errors would grow with P N.
+            sum_of_steps = 0.0
+            for j in range(a[i]):
+                sum_of_steps -= step(1.0, j + 1, i + 1, n_positives, n_negatives, table)
+            total += sum_of_steps
+        return total / divisor
 
-    return loss_by_partial_sums
-
-
-_OWNERS: dict[str, type[RankingLoss]] = {
-    "ap": AveragePrecision,
-    "discount": DCG,
-    "rr": ReciprocalRank,
-    "auc": AUC,
-    "custom": CustomLoss,
-}
-_FAMILIES = {
-    "ap": _ap_callbacks,
-    "discount": _discount_callbacks,
-    "rr": _reciprocal_rank_callbacks,
-    "auc": _auc_callbacks,
-}
+    return callback(_LOSS, formulas.step)(by_steps)
 
 
 def _caller(signature: Any) -> Any:
@@ -287,9 +239,9 @@ def _caller(signature: Any) -> Any:
 
 
 @intrinsic
-def call_half_scale(typingctx, address, n_positives, n_negatives, table):
-    """``half_scale`` at an address."""
-    return _caller(_HALF_SCALE)
+def call_divisor(typingctx, address, n_positives, n_negatives, table):
+    """``divisor`` at an address."""
+    return _caller(_DIVISOR)
 
 
 @intrinsic
@@ -299,6 +251,12 @@ def call_best_rank(typingctx, address, j, score, low, high, positives, n_positiv
 
 
 @intrinsic
-def call_loss(typingctx, address, counts_above, n_positives, n_negatives, table):
+def call_parts(typingctx, address, i, n_positives, n_negatives, divisor, table, out):
+    """A callback of `compile_parts` at an address."""
+    return _caller(_PARTS)
+
+
+@intrinsic
+def call_loss(typingctx, address, counts_above, n_positives, n_negatives, divisor, table):
     """``loss`` at an address."""
     return _caller(_LOSS)

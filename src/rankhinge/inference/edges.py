@@ -6,10 +6,11 @@ ranks in buckets a … b - 1 lie between those of edges b and a. The edges' rank
 *Bisect.* Divide and conquer over the edges; stretches that are empty or lie between equal ranks are never looked
 into. Any loss, and few edges are looked at where ranks are few.
 
-*Walk.* For the AP loss ``f_j(i + 1) - f_j(i)`` decreases with i up to i = j (003, Algorithm 2): f_j is concave on the
-ranks 1 … j + 1. So from edge to edge upwards the rank falls for as long as the step below is a descent, and one step
-is looked at per edge, in order. Where ranks are many that is several times as fast, since bisection asks the
-processor to guess at every turn. The best negatives, whose ranks may exceed j + 1, are left to bisection.
+*Walk.* For AP ``f_j(i + 1) - f_j(i)`` decreases with i up to i = j (003, Algorithm 2): f_j is concave on the ranks
+1 … j + 1 (`RankingLoss.is_concave`). So from edge to edge upwards the rank falls for as long as the step below is a
+descent, and one step is looked at per edge, in order. Where ranks are many that is several times as fast, since
+bisection asks the processor to guess at every turn. The best negatives, whose ranks may exceed j + 1, are left to
+bisection.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def settle_buckets(query, grid, counts, j0, low, high, rank_counts):
     # Each unsettled bucket takes at least one of the high - low changes of rank.
     groups = np.empty((grid.size if grid.size < high - low else high - low, 5), np.int64)
     a, last, n_groups, n_steps = 0, high, 0, 0
-    if query.is_ap and grid.size <= _WALKED * (high - low):
+    if query.is_concave and grid.size <= _WALKED * (high - low):
         a, last, n_groups, n_steps = _walk(query, grid, counts, j0, low, high, rank_counts, groups)
     n_parts, parts = 0, np.empty((64, 2), np.int64)
     # The stretch at hand is a … b - 1, with ranks first … last; those above it wait.
@@ -96,10 +97,9 @@ def _add_group(groups, n_groups, size, j0, low, high):
 
 
 @inner
-def _is_descent(distance, place, bound):
-    """Whether ``f_j(i + 1) < f_j(i)``: distance ``p_i - s``, place i + j, bound ``half_scale · i``."""
-    place = float(place)
-    return distance * (place * (place - 1.0)) < bound
+def _is_descent(query, j, score, i):
+    """Whether ``f_j(i + 1) < f_j(i)``: then of two ranks the first is the best."""
+    return best_rank(query, j, score, i, i + 1) == i
 
 
 @inner
@@ -114,12 +114,11 @@ def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
     while rank > low:
         # Up to where the step from rank - 1 to rank is none to be taken any more, all buckets have this rank.
         step = rank - 1
-        score, bound, to_place = query.positives[step - 1], query.half_scale * step, j0 + 1 + step
         first, n_first, n_above, is_concave = bucket, n_here, n_here, True
         while bucket < last:
             n_above = at_least[np.uint32(bucket + 1)]
             is_concave = step <= j0 + 1 + n_above
-            if not is_concave or _is_descent(score - lower_edge(grid, bucket + 1), to_place + n_above, bound):
+            if not is_concave or _is_descent(query, j0 + 1 + n_above, lower_edge(grid, bucket + 1), step):
                 break
             counts[np.uint32(bucket)] = rank
             n_here = n_above
@@ -131,7 +130,7 @@ def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
         lower, edge, j = step, lower_edge(grid, bucket + 1), j0 + 1 + n_above
         while lower > low:
             step = lower - 1
-            if not _is_descent(query.positives[step - 1] - edge, step + j, query.half_scale * step):
+            if not _is_descent(query, j, edge, step):
                 break
             lower = step
         n_steps += rank - lower

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankhinge._jit import kernel, once
-from rankhinge.inference.callbacks import call_loss
+from rankhinge.inference.callbacks import call_divisor, call_loss
 from rankhinge.inference.query import add
 
 
@@ -30,7 +30,9 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
     positives = query.positives
     n_positives = positives.size
     above = counts_above(rank_counts)
-    loss = call_loss(query.addresses[2], above.ctypes.data, n_positives, query.n_negatives, query.table.ctypes.data)
+    loss = call_loss(
+        query.addresses[2], above.ctypes.data, n_positives, query.n_negatives, query.divisor, query.table_at
+    )
     unit = 2.0 / n_positives / query.n_negatives
     total, error = 0.0, 0.0
     k = 0
@@ -50,4 +52,5 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
 @kernel
 def loss_of_counts(addresses, table, above, n_negatives):
     """Δ of the ranking with ``above[i]`` negatives above positive i + 1."""
-    return call_loss(addresses[2], above.ctypes.data, above.size, n_negatives, table.ctypes.data)
+    divisor = call_divisor(addresses[0], above.size, n_negatives, table.ctypes.data)
+    return call_loss(addresses[2], above.ctypes.data, above.size, n_negatives, divisor, table.ctypes.data)

@@ -1,87 +1,53 @@
-"""The papers' methods, each: split the list, rank the negatives, write u. One is one row of their tables."""
+"""Where the methods of inference other than the default one live; they are loaded when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.inference.callbacks import CompiledLoss
+from rankhinge.inference.by_step import check_outcome, check_usable
+from rankhinge.inference.callbacks import compile_loss
 from rankhinge.inference.finish import finish
-from rankhinge.inference.long_list import Outcome
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.query import centre_of, make_query
-from rankhinge.inference.quicksort import quicksort_ranks
+from rankhinge.inference.ranking import MostViolatingRanking
 from rankhinge.inference.settle import write_sorted
-from rankhinge.inference.sorting import first_settled_last, greedy_ranks, search_ranks
 from rankhinge.inference.whole import find
+from rankhinge.losses import RankingLoss
+from rankhinge.losses.base import BY_STEP
 
-_NO_TRACE = np.zeros(0, np.bool_)
+__all__ = ["METHODS", "infer_by"]
 
-
-class _Negatives(NamedTuple):
-    """Scores and places of the negatives, in an order along which the ranks ascend, and the steps it took."""
-
-    values: NDArray[np.float64]
-    places: NDArray[np.int64]
-    ranks: NDArray[np.int64]
-    n_steps: int
+# The module whose METHODS have a function of this name.
+METHODS = dict.fromkeys(("greedy", "search", "select", "quicksort"), "rankhinge.papers.inference")
+# Those that look for the summit of a concave function.
+_CONCAVE = ("search", "select")
 
 
-def _best_first(values: NDArray[np.float64], index: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    order = np.argsort(-values)
-    return values[order], index[order]
-
-
-def _greedy(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -> _Negatives:
-    values, index = _best_first(values, index)
-    ranks = np.empty(values.size, np.int64)
-    return _Negatives(values, index, ranks, greedy_ranks(query, values, ranks))
-
-
-def _search(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -> _Negatives:
-    values, index = _best_first(values, index)
-    ranks = np.empty(values.size, np.int64)
-    return _Negatives(values, index, ranks, search_ranks(query, values, ranks))
-
-
-def _select(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -> _Negatives:
-    size, n_steps = first_settled_last(query, values, index)
-    values[:size], index[:size] = _best_first(values[:size], index[:size])
-    ranks = np.full(values.size, query.positives.size + 1)
-    n_steps += search_ranks(query, values[:size], ranks[:size])
-    return _Negatives(values, index, ranks, n_steps)
-
-
-def _quicksort(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -> _Negatives:
-    ranks = np.empty(values.size, np.int64)
-    return _Negatives(values, index, ranks, quicksort_ranks(query, values, index, ranks, _NO_TRACE))
-
-
-METHODS: dict[str, Callable[..., _Negatives]] = {
-    "greedy": _greedy,
-    "search": _search,
-    "select": _select,
-    "quicksort": _quicksort,
-}
-AP_ONLY = ("search", "select")
-
-
-def infer_by(
-    method: str, scores: NDArray[Any], relevant: NDArray[np.bool_], compiled: CompiledLoss
-) -> tuple[NDArray[Any], Outcome, NDArray[np.int64]]:
-    """u, (J, Δ, steps) and the number of negatives at each rank, by one of `METHODS`; scores must be usable."""
+def infer_by(method: str, scores: NDArray[Any], relevant: NDArray[np.bool_], loss: RankingLoss) -> MostViolatingRanking:
+    """The most violating ranking by one of `METHODS`: split the list, rank the negatives, write u."""
+    if loss.way != BY_STEP:
+        what = "looks at the first places only" if loss.is_ranking else "is a single pass"
+        raise ValueError(f"the loss {loss.name!r} {what} and has no step: method must be 'auto', not {method!r}")
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}: choose one of {['auto', 'histogram', *METHODS]}")
+    if method in _CONCAVE and not loss.is_concave:
+        raise ValueError(f"method {method!r} serves the loss 'ap' only, not {loss!r}")
+    check_usable(scores, relevant)
+    compiled = compile_loss(loss, scores.size)
     positives, positive_index = find(scores, relevant, True)
     sort_descending(positives, positive_index)
     query = make_query(compiled.addresses, compiled.table, positives, scores.size - positives.size)
     values, index = find(scores, relevant, False)
     centre = float(centre_of(positives, values.max()))
-    negatives = METHODS[method](query, values, index)
+    negatives = import_module(METHODS[method]).METHODS[method](query, values, index)
     coefficients = np.empty_like(scores)
     rank_counts = np.zeros(positives.size + 2, np.int64)
-    size = negatives.values.size
-    total = write_sorted(query, *negatives[:3], 0, size, centre, coefficients, rank_counts)
-    loss, positive_total = finish(query, positive_index, rank_counts, centre, coefficients)
-    return coefficients, Outcome(loss + (total + positive_total), loss, negatives.n_steps), rank_counts
+    total = write_sorted(query, *negatives[:3], 0, negatives.values.size, centre, coefficients, rank_counts)
+    delta, positive_total = finish(query, positive_index, rank_counts, centre, coefficients)
+    value = delta + (total + positive_total)
+    check_outcome(loss, value, delta)
+    return MostViolatingRanking(value, delta, coefficients, negatives.n_steps, scores, relevant, rank_counts)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import namedtuple
 
 from rankhinge._jit import inner, kernel
-from rankhinge.inference.callbacks import call_best_rank, call_half_scale
+from rankhinge.inference.callbacks import call_best_rank, call_divisor
 
-Query = namedtuple("Query", "positives n_negatives half_scale addresses table positives_at table_at best_rank_at is_ap")
+Query = namedtuple(
+    "Query",
+    "positives n_negatives half_scale divisor addresses table positives_at table_at best_rank_at is_concave",
+)
 Query.__doc__ = """A list: its positives' scores (descending), its number of negatives, its loss's callbacks and table.
 
 The addresses are kept as plain numbers: asking an array for its address counts a reference, which costs more
@@ -18,11 +21,12 @@ than the call that wants it.
 @kernel
 def make_query(addresses, table, positives, n_negatives):
     """Gather what `best_rank` needs; `positives` must be sorted by descending score."""
-    half_scale = call_half_scale(addresses[0], positives.size, n_negatives, table.ctypes.data)
+    divisor = call_divisor(addresses[0], positives.size, n_negatives, table.ctypes.data)
     return Query(
         positives,
         n_negatives,
-        half_scale,
+        0.5 * positives.size * n_negatives / divisor,
+        divisor,
         addresses,
         table,
         positives.ctypes.data,

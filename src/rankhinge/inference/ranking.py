@@ -108,6 +108,12 @@ class MostViolatingRankings:
         self.coefficients = coefficients
         self.usable = usable
 
+    @classmethod
+    def empty(cls, scores: NDArray[Any], offsets: NDArray[np.int64]) -> MostViolatingRankings:
+        """Room for the results of lists, none of them usable yet."""
+        n_lists = offsets.size - 1
+        return cls(np.zeros(n_lists), np.zeros(n_lists), np.empty_like(scores), np.zeros(n_lists, np.bool_))
+
     def __repr__(self) -> str:
         return f"MostViolatingRankings({self.usable.sum()} of {self.usable.size} lists usable)"
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import check_relevant, check_scores
-from rankhinge.inference.api import most_violating_ranking, ranking_loss
+from rankhinge.inference import core
 from rankhinge.inference.by_scores import subtract_ranking
 from rankhinge.losses import RankingLoss, get_loss
 
@@ -62,14 +62,14 @@ def tight_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss 
     0.1667
     """
     loss = get_loss(loss)
-    if loss.family == "zero-one":
+    if not loss.is_ranking:
         raise ValueError("the tight bound compares rankings: loss='zero-one' has none")
     scores = check_scores(scores)
     relevant = check_relevant(relevant, scores.size)
     # Rounded to float32 before the difference is taken, equal coefficients would not cancel.
     wide = scores.astype(np.float64, copy=False)
-    worst = most_violating_ranking(wide, relevant, loss)
+    worst = core.infer_one(wide, relevant, loss)
     # No ranking has a higher score than that by the scores, and no bound is below the loss: beyond that is rounding.
     value = worst.loss + min(subtract_ranking(wide, relevant, worst.coefficients), 0.0)
-    value = max(value, ranking_loss(wide, relevant, loss))
+    value = max(value, core.loss_by_scores(wide, relevant, loss))
     return TightHinge(value, worst.coefficients.astype(scores.dtype, copy=False))

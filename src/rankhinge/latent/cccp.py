@@ -221,7 +221,7 @@ class ConcaveConvex:
         self.points[k] = start
 
     def _loss_of(self, k: int, point: Point) -> float:
-        if self.loss.family == "zero-one":
+        if not self.loss.is_ranking:
             return float("nan")
         assert point.values is not None
         return ranking_loss(point.values[:, 0], self.inner.problems[k].relevant, self.loss)

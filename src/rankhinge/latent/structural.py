@@ -177,7 +177,7 @@ class LatentStructuralSVC(LatentMachine):
         -------
         self
         """
-        if self._loss().family == "zero-one":
+        if not self._loss().is_ranking:
             raise ValueError("loss='zero-one' ranks nothing: use LatentSVC")
         return self._fit(X, y, chosen, mask)
 

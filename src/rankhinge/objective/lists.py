@@ -187,11 +187,11 @@ def graded_lists(
             f"y has {n_levels} different grades in one list, each of which is a ranking problem of its own: round it "
             f"to at most {MOST_LEVELS}"
         )
-    weights = _grade_weights(grades, loss, gains, level_weights) * share[grades.list]
+    weights = _grade_weights(grades, sizes, loss, gains, level_weights) * share[grades.list]
     # Rank by rank, and of each rank the lists that have it, in order.
     rows = np.split(weights[np.argsort(grades.rank, kind="stable")], np.cumsum(np.bincount(grades.rank))[:-1])
     # At the lowest grade of a list there is no negative: the hinge is 0, unless no ranking is asked for.
-    lowest = 0 if loss.family == "zero-one" else 1
+    lowest = 1 if loss.is_ranking else 0
     levels = tuple(
         Level(grades.of_samples[: offsets[row.size]] >= rank, row)
         for rank, row in enumerate(rows)
@@ -243,15 +243,16 @@ class _Grades(NamedTuple):
 
 def _grade_weights(
     grades: _Grades,
+    sizes: NDArray[np.int64],
     loss: RankingLoss,
     gains: NDArray[np.float64],
     level_weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
     """``ω`` of each list's labels, of shape (g,): what the levels from the next lower one up weigh together."""
-    if level_weights is None and loss.family == "discount":
-        ideal = np.concatenate([[0.0], np.cumsum(loss.table(int(grades.n_reached.max(initial=1)) + 1)[1:])])
+    ideals = loss.ideals(grades.n_reached, sizes[grades.list]) if level_weights is None else None
+    if ideals is not None:
         # By the largest gain: the products of large ones may overflow.
-        height, factor = gains / max(gains[-1], np.finfo(float).tiny), ideal[grades.n_reached]
+        height, factor = gains / max(gains[-1], np.finfo(float).tiny), ideals
     else:
         given = np.ones(gains.size - 1) if level_weights is None else np.asarray(level_weights, dtype=np.float64)
         height, factor = np.concatenate([[0.0], np.cumsum(given)]), np.ones(grades.label.size)

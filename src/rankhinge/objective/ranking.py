@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from rankhinge import _threads
 from rankhinge.features import FeatureMap
-from rankhinge.inference import most_violating_ranking, most_violating_rankings
+from rankhinge.inference import core
 from rankhinge.inference.by_scores import subtract_rankings
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.lists import Lists
@@ -78,9 +78,9 @@ def _convex(
 ) -> tuple[Any, Any, NDArray[Any]]:
     """J."""
     if offsets.size == 2:
-        one = most_violating_ranking(scores, relevant, loss)
+        one = core.infer_one(scores, relevant, loss)
         return one.value, one.loss, one.coefficients
-    many = most_violating_rankings(scores, relevant, offsets, loss)
+    many = core.infer_many(scores, relevant, offsets, loss)
     return many.values, many.losses, many.coefficients
 
 
@@ -296,8 +296,8 @@ class RankingObjective:
             if block >= level.n_lists:
                 continue
             relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
-            if weight > 0 and (self.loss.family == "zero-one" or not relevant.all()):
-                found = most_violating_ranking(scores, relevant, self.loss)
+            if weight > 0 and (not self.loss.is_ranking or not relevant.all()):
+                found = core.infer_one(scores, relevant, self.loss)
                 loss += weight * found.loss
                 total += weight * found.coefficients
         return loss, rows.T @ total

@@ -232,7 +232,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         return solver
 
     def _check_bound(self) -> None:
-        if self.bound == "tight" and get_loss(self.loss).family == "zero-one":
+        if self.bound == "tight" and not get_loss(self.loss).is_ranking:
             raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
 
     def _tight_solver(

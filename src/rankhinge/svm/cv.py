@@ -212,7 +212,7 @@ class RankSVCCV(Search, RankSVC):
     def _parts(self, targets: Targets, fold: int, train: NDArray[Any], test: NDArray[Any]) -> Iterator[Part]:
         """The problems that have both classes in the training part of a fold."""
         metric = list_metric(get_loss(self.loss), self.scoring)
-        of_signs = self.scoring is None and get_loss(self.loss).family == "zero-one"
+        of_signs = self.scoring is None and not get_loss(self.loss).is_ranking
         labelled = targets.known()
         inside = np.zeros(targets.relevant.shape[1], dtype=bool)
         inside[train] = True

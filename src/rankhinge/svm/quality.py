@@ -25,9 +25,6 @@ from rankhinge.svm.label_names import check_label_names
 
 __all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
-# The metrics of the families of losses; those of the DCG family are normalised sums of discounted gains.
-_METRICS = {"ap": "average_precision", "rr": "reciprocal_rank", "auc": "auc"}
-
 
 def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
     """The loss's metric of one list: AP for ``"ap"`` and so on, ``1 - Δ`` for others; nan without both classes.
@@ -36,11 +33,11 @@ def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray
     """
     if relevant.all() or not relevant.any():
         return float("nan")
-    if loss.family == "zero-one":
+    if not loss.is_ranking:
         return float(np.mean((scores >= 0) == relevant))
-    if loss.family in _METRICS:
-        return float(getattr(metrics, _METRICS[loss.family])(relevant.astype(np.int64), scores))
-    if loss.family == "discount":
+    if loss.metric is not None:
+        return float(_by_name(loss.metric, relevant.astype(np.int64), scores, None)[0])
+    if loss.is_graded:
         return float(_graded(loss, relevant.astype(np.float64), scores, np.zeros(scores.size, np.intp))[0])
     return 1.0 - ranking_loss(scores, relevant, loss)
 
@@ -111,10 +108,10 @@ def _by_list(
     loss: RankingLoss, gains: Any, labels: NDArray[Any], scores: NDArray[np.float64], qid: Any
 ) -> NDArray[np.float64]:
     """The loss's metric of each list; nan for those without a relevant sample."""
-    if loss.family in _METRICS:
-        return _by_name(_METRICS[loss.family], labels, scores, qid)
+    if loss.metric is not None:
+        return _by_name(loss.metric, labels, scores, qid, **({"gains": gains} if loss.is_graded else {}))
     codes = _codes(qid, scores.size)
-    if loss.family == "discount":
+    if loss.is_graded:
         return _graded(loss, gains_of(labels, gains), scores, codes)
     return np.array([list_quality(loss, labels[rows] > 0, scores[rows]) for rows in _rows_of_lists(codes)])
 
@@ -151,7 +148,7 @@ def _graded(
     sizes = np.bincount(codes)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     ranks = np.arange(codes.size) - np.repeat(starts, sizes) + 1
-    discount = loss.table(int(sizes.max(initial=0)) + 1)[ranks]
+    discount = loss.discounts(ranks, np.repeat(sizes, sizes))
     order = np.lexsort((-scores, codes))
     is_new = np.ones(order.size, np.bool_)
     is_new[1:] = (np.diff(scores[order]) != 0) | (np.diff(codes[order]) != 0)

@@ -95,7 +95,7 @@ def _weights_of_levels(
 ) -> NDArray[np.float64] | None:
     """The weight of each label but 0, of all labels that there are, ascending from 0."""
     if level_weights is None:
-        if labels.size > 2 and loss.family != "discount":
+        if labels.size > 2 and not loss.is_graded:
             raise ValueError(
                 f"y has {labels.size} grades, but the loss {loss.name!r} knows relevant and not relevant only: "
                 "binarise y, or choose level_weights='uniform' or an array"

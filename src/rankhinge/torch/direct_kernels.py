@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankhinge._jit import inner, kernel
-from rankhinge.inference.callbacks import call_loss
+from rankhinge.inference.callbacks import call_divisor, call_loss, call_parts
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.whole import find
-
-AP, DISCOUNT, RECIPROCAL_RANK, AUC = 0, 1, 2, 3
 
 
 @inner
@@ -54,25 +51,11 @@ def rank_by_scores(scores, relevant, offsets, addresses, table, losses, coeffici
             while tied < n_positives and positives[tied] >= negatives[j]:
                 tied += 1
             u[negative_index[j]] = unit * (2 * n_positives - higher - tied)
-        losses[q] = call_loss(addresses[2], above.ctypes.data, n_positives, n_negatives, table.ctypes.data)
+        divisor = call_divisor(addresses[0], n_positives, n_negatives, table.ctypes.data)
+        losses[q] = call_loss(addresses[2], above.ctypes.data, n_positives, n_negatives, divisor, table.ctypes.data)
 
 
 @inner
-def _fill_parts(family, table, ideal, i, n_positives, parts):
-    """``parts[a]``: what the i-th best positive adds to Δ with a negatives above it."""
-    n_negatives = parts.size - 1
-    for a in range(n_negatives + 1):
-        if family == AP:
-            parts[a] = a / (i + a) / n_positives
-        elif family == DISCOUNT:
-            parts[a] = (table[i] - table[i + a]) / ideal
-        elif family == RECIPROCAL_RANK:
-            parts[a] = a / (1.0 + a) if i == 1 else 0.0
-        else:
-            parts[a] = a / n_positives / n_negatives
-
-
-@kernel
 def advance(best, sums, positive, unit, epsilon, parts, is_taken):
     """One row of the programme: ``h(i, j) = max{h(i, j - 1), h(i - 1, j) + F - εΔ of positive i below j negatives}``.
 
@@ -88,7 +71,7 @@ def advance(best, sums, positive, unit, epsilon, parts, is_taken):
             is_taken[j >> 3] |= np.uint8(1 << (j & 7))
 
 
-@kernel
+@inner
 def read_back(is_taken, n_negatives):
     """``a_i`` of the best ranking, from the bits of all rows."""
     above = np.empty(is_taken.shape[0], np.int64)
@@ -100,7 +83,7 @@ def read_back(is_taken, n_negatives):
     return above
 
 
-@kernel
+@inner
 def centred(scores, relevant):
     """The programme's view of a list: both classes best first, around 0, and where they stand in the list."""
     positives, negatives, positive_index, negative_index = _split(scores, relevant)
@@ -112,7 +95,7 @@ def centred(scores, relevant):
     return positives, negatives, sums, positive_index, negative_index
 
 
-@kernel
+@inner
 def write_coefficients(above, positives, negatives, positive_index, negative_index, u):
     """Write u of the ranking with these counts; samples of equal class and score share their mean."""
     n_positives, n_negatives = positives.size, negatives.size
@@ -141,33 +124,16 @@ def _write_means(scores, counts, index, unit, u):
 
 
 @kernel
-def better_ranking(scores, relevant, epsilon, family, table, u):
-    """Write u of the ranking that maximises ``F - εΔ`` for one list with both classes and a built-in loss."""
+def better_ranking(scores, relevant, epsilon, addresses, parts_at, table, u):
+    """Write u of the ranking that maximises ``F - εΔ`` for one list with both classes: O(P N) time, a bit a pair."""
     positives, negatives, sums, positive_index, negative_index = centred(scores, relevant)
     n_positives, n_negatives = positives.size, negatives.size
     best, parts = np.zeros(n_negatives + 1), np.empty(n_negatives + 1)
     is_taken = np.zeros((n_positives, n_negatives // 8 + 1), np.uint8)
     unit = 2.0 / n_positives / n_negatives
-    ideal = 0.0
-    if family == DISCOUNT:
-        for k in range(1, n_positives + 1):
-            ideal += table[k]
+    divisor = call_divisor(addresses[0], n_positives, n_negatives, table.ctypes.data)
     for i in range(n_positives):
-        _fill_parts(family, table, ideal, i + 1, n_positives, parts)
+        call_parts(parts_at, i + 1, n_positives, n_negatives, divisor, table.ctypes.data, parts.ctypes.data)
         advance(best, sums, positives[i], unit, epsilon, parts, is_taken[i])
     above = read_back(is_taken, n_negatives)
     write_coefficients(above, positives, negatives, positive_index, negative_index, u)
-
-
-def parts_by_steps(step):
-    """``parts(i, n_positives, n_negatives)`` of a user's loss, from its step; compiled anew in each process."""
-    compiled = njit(step)
-
-    @njit(nogil=True, error_model="numpy")
-    def parts(i, n_positives, n_negatives):
-        found = np.zeros(n_negatives + 1)
-        for j in range(1, n_negatives + 1):
-            found[j] = found[j - 1] - compiled(j, i, n_positives, n_negatives)
-        return found
-
-    return parts

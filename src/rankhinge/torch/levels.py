@@ -45,7 +45,7 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
     _refuse(~(torch.isfinite(labels) & (labels >= 0)), labels, lists, "relevance must be finite and not negative")
     if settings.level_weights is not None:
         worth, ideal = _cumulated(labels, lists, settings.level_weights), None
-    elif loss.family == "discount":
+    elif loss.is_graded:
         worth, ideal = _gains_of(labels, lists, settings.gains), _ideals(loss, lists).to(labels)
     else:
         reason = (
@@ -55,7 +55,7 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
         _refuse(~is_binary, labels, lists, reason)
     # In any scale, since sums of large gains would overflow; by a power of two, which rounds nothing.
     worth = worth * torch.exp2(-torch.frexp(worth.max()).exponent.to(worth))
-    levels = list(_thresholds(worth, lists, ideal))
+    levels = list(_thresholds(worth, lists, ideal, _depths(loss, lists)))
     total = torch.stack([weight for _, weight in levels]).sum(dim=0) if levels else 0.0
     return [Level(relevant, torch.where(weight > 0, weight / total, 0.0)) for relevant, weight in levels]
 
@@ -66,7 +66,7 @@ def _refuse(wrong: Tensor, labels: Tensor, lists: Lists, reason: str) -> None:
         raise ValueError(f"relevance{lists.place(k)} is {labels[k].item():g}: {reason}")
 
 
-def _thresholds(worth: Tensor, lists: Lists, ideal: Tensor | None) -> Iterator[tuple[Tensor, Tensor]]:
+def _thresholds(worth: Tensor, lists: Lists, ideal: Tensor | None, deepest: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Level ℓ of a list, ``worth ≥ v_ℓ`` for the ℓ-th of the values > 0 that occur in it, weighs ``v_ℓ - v_{ℓ-1}``.
 
     By gains γ with ideals, ``ω_ℓ ∝ (v_ℓ - v_{ℓ-1}) · IDCG_ℓ`` makes the weighted sum of the levels' losses the graded
@@ -95,7 +95,9 @@ def _thresholds(worth: Tensor, lists: Lists, ideal: Tensor | None) -> Iterator[t
         relevant, here = level_of >= level, rises & (number == level)
         weight = worth.new_zeros(lists.n_lists)
         weight[q[here]] = (value - below)[here]
-        yield relevant, weight if ideal is None else weight * ideal[count_within(relevant, lists.offsets)]
+        if ideal is not None:
+            weight = weight * ideal[count_within(relevant, lists.offsets).minimum(deepest)]
+        yield relevant, weight
 
 
 def _ideals(loss: RankingLoss, lists: Lists) -> Tensor:
@@ -105,6 +107,12 @@ def _ideals(loss: RankingLoss, lists: Lists) -> Tensor:
     # Not by `torch.tensor`: new tensors may go to another device by default.
     table = torch.from_numpy(np.array(loss.table(longest + 1)[1 : longest + 1]))
     return torch.cat([table.new_zeros(1), table.cumsum(0)])
+
+
+def _depths(loss: RankingLoss, lists: Lists) -> Tensor:
+    """How many places of each list count."""
+    depths = loss.depths(lists.sizes.cpu().numpy())
+    return torch.from_numpy(np.asarray(depths, np.int64)).to(lists.sizes.device)
 
 
 def _gains_of(labels: Tensor, lists: Lists, gains: str | tuple[float, ...]) -> Tensor:

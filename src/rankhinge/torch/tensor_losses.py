@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import CustomLoss, RankingLoss
+from rankhinge.losses.base import Formulas
 
 __all__ = ["TensorLoss"]
 
@@ -31,64 +33,50 @@ class TensorLoss:
 
     def __init__(self, loss: RankingLoss, longest: int, device: torch.device, dtype: torch.dtype) -> None:
         loss.require_suitable(longest)
-        if loss.family not in ("ap", "discount", "rr", "auc", "custom"):
-            raise TypeError(f"{loss!r} has no step that works on tensors: use CustomLoss for a step of your own")
         if isinstance(loss, CustomLoss):
             _try_on_tensors(loss)
-        self.family = loss.family
-        self.step_function = getattr(loss, "step_function", None)
-        self.partial_sum = getattr(loss, "partial_sum", None)
-        if self.family == "discount":
-            self.discount = _table_of(loss, longest + 1, device, dtype)
-            self.ideal = self.discount.cumsum(0)
+        self._formulas = _on_tensors(loss.formulas())
+        table = _table_of(loss, longest + 1, device, dtype)
+        self._table = _Table(table)
+        self.ideal = table.cumsum(0) if loss.has_discounts else None
 
     def scaled_step(self, j: Tensor, i: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
         """``P N / 2 · t(j, i)``."""
-        if self.family == "ap":
-            place = (i + j).to(n_negatives.dtype)
-            return -0.5 * n_negatives * i / (place * (place - 1))
-        if self.family == "discount":
-            half = 0.5 * n_positives * n_negatives / self.ideal[n_positives.long()]
-            # Entries that only fill up the last range may name a place beyond the end: their steps are not used.
-            place = (i + j).clamp(max=self.discount.shape[0] - 1)
-            return half * (self.discount[place] - self.discount[place - 1])
-        pairs = 0.5 * n_positives * n_negatives
-        if self.family == "rr":
-            return torch.where(i == 1, -pairs / (j * (j + 1).to(pairs.dtype)), 0.0)
-        if self.family == "auc":
-            return torch.full_like(pairs, -0.5)
-        return pairs * self._custom(self.step_function, j, i, n_positives, n_negatives)
+        half = 0.5 * n_positives * n_negatives / self._divisor(n_positives, n_negatives)
+        return self._step(half, j, i, n_positives, n_negatives)
 
     def part(self, i: Tensor, above: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
         """What the i-th best positive with so many negatives above it adds to the loss, without cancellation."""
-        above_ = above.to(n_negatives.dtype)
-        if self.family == "ap":
-            return above_ / (i + above_) / n_positives
-        if self.family == "discount":
-            return (self.discount[i] - self.discount[i + above]) / self.ideal[n_positives.long()]
-        if self.family == "rr":
-            return torch.where(i == 1, above_ / (1 + above_), 0.0)
-        if self.family == "auc":
-            return above_ / n_positives / n_negatives
-        return self._custom_part(i, above, n_positives, n_negatives)
+        if self._formulas.part is None:
+            undivided = self._added_up(i, above, n_positives, n_negatives)
+        else:
+            numbers = (i.to(n_negatives), above.to(n_negatives), n_positives, n_negatives)
+            undivided = self._formulas.part(*numbers, self._table)
+        return undivided / self._divisor(n_positives, n_negatives)
 
     @property
     def has_partial_sum(self) -> bool:
         """Whether `behind` is to be used in place of `part`."""
-        return self.partial_sum is not None
+        return self._formulas.partial_sum is not None
 
     def behind(self, j: Tensor, rank: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
         """What the j-th best negative, standing before the positive of this rank, adds to the loss."""
-        ends = (rank, n_positives + 1)
-        upper, lower = (self._custom(self.partial_sum, j, end, n_positives, n_negatives) for end in ends)
-        return upper - lower
+        partial_sum: Any = self._formulas.partial_sum
+        floats = j.to(n_negatives)
+        ends = (rank.to(n_negatives), n_positives + 1)
+        upper, lower = (partial_sum(floats, end, n_positives, n_negatives) for end in ends)
+        return _expanded(upper - lower, n_negatives)
 
-    def _custom(self, function: Any, j: Tensor, i: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
-        """A function of the user's, on floats: as Python divides, whatever the dtype of the indices."""
-        floats = [tensor.to(n_negatives.dtype) for tensor in (j, i, n_positives, n_negatives)]
-        return torch.as_tensor(function(*floats)).to(n_negatives).expand(j.shape)
+    def _divisor(self, n_positives: Tensor, n_negatives: Tensor) -> Any:
+        ideal = None if self.ideal is None else self.ideal[n_positives.long()]
+        return self._formulas.divisor(n_positives, n_negatives, ideal, self._table)
 
-    def _custom_part(self, i: Tensor, above: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
+    def _step(self, scale: Any, j: Tensor, i: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
+        """The step of floats: as Python divides, whatever the dtype of the indices."""
+        floats = (j.to(n_negatives), i.to(n_negatives), n_positives, n_negatives)
+        return _expanded(self._formulas.step(scale, *floats, self._table), n_negatives)
+
+    def _added_up(self, i: Tensor, above: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
         """``-Σ_{j ≤ above} t(j, i)``, all steps added up, some at a time: O(P N), as on the CPU."""
         parts = torch.zeros_like(n_negatives)
         ends = above.cumsum(0)
@@ -99,10 +87,39 @@ class TensorLoss:
             here = slice(first, last)
             of = torch.repeat_interleave(torch.arange(last - first, device=above.device), above[here])
             j = torch.arange(1, of.shape[0] + 1, device=above.device) - (ends[here] - above[here] - base)[of]
-            steps = self._custom(self.step_function, j, i[here][of], n_positives[here][of], n_negatives[here][of])
+            steps = self._step(1.0, j, i[here][of], n_positives[here][of], n_negatives[here][of])
             parts[here] = -torch.segment_reduce(steps, "sum", lengths=above[here], unsafe=True)
             first = last
         return parts
+
+
+class _Table:
+    """A loss's table as its formulas index it: by ranks that are floats here."""
+
+    def __init__(self, values: Tensor) -> None:
+        self._values, self._last = values, values.shape[0] - 1
+
+    def __getitem__(self, place: Any) -> Tensor:
+        if isinstance(place, int):
+            return self._values[place]
+        # Entries that only fill up the last range may name a place beyond the end: their steps are not used.
+        return self._values[place.long().clamp(max=self._last)]
+
+
+def _on_tensors(formulas: Formulas) -> Formulas:
+    """The formulas with PyTorch's functions in the place of NumPy's."""
+    return Formulas(*(_with_torch(formula) for formula in formulas))
+
+
+def _with_torch(formula: Any) -> Any:
+    if formula is None or "np" not in formula.__code__.co_names or formula.__closure__:
+        return formula
+    return FunctionType(formula.__code__, {**formula.__globals__, "np": torch}, formula.__name__)
+
+
+def _expanded(values: Any, like: Tensor) -> Tensor:
+    """What a function of a user's has returned, which may be one number for all."""
+    return torch.as_tensor(values).to(like).expand(like.shape)
 
 
 def _table_of(loss: RankingLoss, length: int, device: torch.device, dtype: torch.dtype) -> Tensor:

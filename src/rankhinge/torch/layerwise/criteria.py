@@ -116,7 +116,7 @@ class OneVersusRest:
     """
 
     def __init__(self, loss: RankingLoss, method: str) -> None:
-        if loss.family == "zero-one":
+        if not loss.is_ranking:
             raise ValueError("the zero-one loss ranks nothing: choose a ranking loss")
         self.loss, self.method, self.seconds = loss, method, 0.0
         # An unknown method, or one that does not serve the loss, is an error now rather than in the first fit.

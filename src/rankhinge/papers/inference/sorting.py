@@ -32,9 +32,9 @@ def _search_rank(query, j, score):
     n_steps = 0
     while low < high:
         i = (low + high) // 2
-        place = float(i + j)
         n_steps += 1
-        if (positives[i - 1] - score) - query.half_scale * i / (place * (place - 1.0)) >= 0.0:
+        # The largest maximiser over two ranks tells the sign of the difference between them.
+        if best_rank(query, j, score, i, i + 1) > i:
             low = i + 1
         else:
             high = i

@@ -606,7 +606,7 @@ def test_a_subclass_with_a_step_of_its_own_is_refused():
     class Named(AveragePrecision):
         name = "mine"
 
-    with pytest.raises(TypeError, match="has no compiled step: use CustomLoss"):
+    with pytest.raises(TypeError, match=r"has no compiled step: .*CustomLoss"):
         structured_hinge(*LIST, Mine())
     assert structured_hinge(*LIST, Named()) == structured_hinge(*LIST, "ap")
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SuitabilityReport", "jit_functions", "judge_compiled", "judge_steps"]
+from rankhinge.losses.base import BY_STEP, RankingLoss
+
+__all__ = ["SuitabilityReport", "jit_functions", "judge_compiled", "judge_loss", "judge_steps"]
 
 # Of a compiled step all values are looked at on lists of up to so many samples, and some on longer ones. It may loop
 # over the positives itself: the more there are, the fewer values.
@@ -37,6 +39,21 @@ class SuitabilityReport:
 
     def __bool__(self) -> bool:
         return self.suitable
+
+
+def judge_loss(loss: RankingLoss, n_positives: int, n_negatives: int) -> SuitabilityReport:
+    """All steps of a loss on one list size, by `judge_steps`."""
+    if loss.way != BY_STEP:
+        what = "looks at the first places only" if loss.is_ranking else "decomposes over samples"
+        return SuitabilityReport(False, f"the loss {loss.name!r} {what} and has no step")
+    steps = np.array(
+        [
+            [loss.step(j, i, n_positives, n_negatives) for i in range(1, n_positives + 1)]
+            for j in range(1, n_negatives + 1)
+        ],
+        dtype=np.float64,
+    )
+    return judge_steps(steps)
 
 
 def judge_steps(

@@ -1,0 +1,153 @@
+r"""What a ranking loss is.
+
+One list has ``P`` relevant (positive) and ``N`` non-relevant (negative) samples. A ranking matters only
+through its pattern of positives and negatives, given by the interleaving ranks ``1 ≤ r_1 ≤ … ≤ r_N ≤ P + 1``:
+the j-th best negative stands directly before positive ``r_j``. A suitable loss decomposes over the negatives,
+
+.. math:: \Delta = \sum_j \delta_j(r_j), \qquad \delta_j(P + 1) = 0, \qquad
+          t(j, i) = \delta_j(i + 1) - \delta_j(i) \le 0,
+
+and the step ``t(j, i)`` is all that inference needs to know about it. The same loss by counts: with
+``a_i`` = negatives above positive i, ``Δ = -Σ_i Σ_{j ≤ a_i} t(j, i)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["NO_TABLE", "Formulas", "RankingLoss"]
+
+NO_TABLE = np.zeros(1)
+# Whether a loss is inferred by its step, by its cut, or sample by sample.
+BY_STEP, BY_CUT, BY_SAMPLE = "step", "cut", "sample"
+
+
+class Formulas(NamedTuple):
+    """A loss as plain functions of numbers, arrays or tensors alike (see `RankingLoss`).
+
+    Attributes
+    ----------
+    step, divisor : callable
+    part : callable or None
+        None: the steps are added up one by one.
+    partial_sum : callable or None
+        ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)``: another way to the loss of a ranking.
+    """
+
+    step: Callable[..., Any]
+    divisor: Callable[..., Any]
+    part: Callable[..., Any] | None
+    partial_sum: Callable[..., Any] | None = None
+
+
+class RankingLoss:
+    """What every ranking loss offers; a subclass states its formulas, once, for all that computes with them.
+
+    A formula is a static method whose arguments are numbers (in compiled kernels), arrays or tensors, element by
+    element: no ``if``, comparisons are multiplied with instead, and functions such as ``np.exp`` by that name (on
+    tensors it is PyTorch's). Numbers of a loss's own go by its `table`.
+
+    ``step_formula(scale, j, i, n_positives, n_negatives, table)``
+        ``t(j, i)`` times `scale` and the divisor: the j-th negative moves from before positive i to after it. (To
+        multiply before one divides keeps fractions exact, and so ties, where they can be.)
+    ``part_formula(i, above, n_positives, n_negatives, table)``
+        ``-Σ_{j ≤ above} t(j, i)`` times the divisor, without cancellation: what positive i adds to the loss if so many
+        negatives stand above it. May be left out: then all steps are added up, in O(P N).
+    ``divisor_formula(n_positives, n_negatives, ideal, table)``
+        What both are divided by, 1 by default.
+
+    Attributes
+    ----------
+    name : str
+        Short name; the one accepted wherever a loss is expected, if the loss is built in.
+    metric : str or None
+        Name of the metric ``1 - Δ`` in `rankhinge.metrics`, if it has one.
+    way : str
+        How its most violating ranking is found: ``"step"`` for suitable losses, ``"cut"`` for those that look at the
+        first places only, ``"sample"`` for one that ranks nothing.
+    is_concave : bool
+        Whether ``f_j`` is concave on the ranks ``1 … j + 1`` (see `inference.edges`); a matter of speed alone.
+    has_discounts : bool
+        Whether the table holds a discount for each rank; their sum over the first P is the `ideal` of the divisor.
+    is_graded : bool
+        Whether graded labels have a loss of their own, by their gains: a weighted sum over their levels.
+    is_checked : bool
+        Whether the loss is known to lie in [0, 1] wherever it is suitable; else what comes out is looked at.
+    """
+
+    name: str = "custom"
+    metric: str | None = None
+    way: str = BY_STEP
+    is_concave: bool = False
+    has_discounts: bool = False
+    is_graded: bool = False
+    is_checked: bool = True
+
+    step_formula: Callable[..., Any] | None = None
+    part_formula: Callable[..., Any] | None = None
+
+    @staticmethod
+    def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
+        return 1.0
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether it looks at the order of the samples at all."""
+        return self.way != BY_SAMPLE
+
+    def formulas(self, prepare: Callable[[Any], Any] = lambda function: function) -> Formulas:
+        """The formulas; `prepare` is applied to functions of the user's that they call."""
+        # The kernels would not see a step that a subclass has of its own.
+        if self.step_formula is None or type(self).step is not RankingLoss.step:
+            raise TypeError(f"{self!r} has no compiled step: define step_formula, or use CustomLoss")
+        return Formulas(self.step_formula, self.divisor_formula, self.part_formula)
+
+    def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
+        """``t(j, i)``: the change of loss when the j-th negative moves from before positive i to after it."""
+        if self.step_formula is None:
+            raise NotImplementedError(f"{type(self).__name__} does not define a step")
+        table = self.table(n_positives + n_negatives + 1)
+        ideal = float(table[1 : n_positives + 1].sum()) if self.has_discounts else 0.0
+        step = self.step_formula(1.0, j, i, n_positives, n_negatives, table)
+        return float(step / self.divisor_formula(n_positives, n_negatives, ideal, table))
+
+    def from_counts(self, counts_above: ArrayLike, n_negatives: int) -> float:
+        """Loss of the ranking in which ``counts_above[i - 1]`` negatives stand above the i-th best positive.
+
+        The slow, literal sum of steps; `ranking_loss` has a faster twin.
+        """
+        counts = np.asarray(counts_above)
+        return -sum(
+            self.step(j, i, counts.size, n_negatives)
+            for i in range(1, counts.size + 1)
+            for j in range(1, int(counts[i - 1]) + 1)
+        )
+
+    def table(self, length: int) -> NDArray[np.float64]:
+        """Numbers that the formulas read; discounts of the ranks ``0 … length - 1`` (at least) if it has such."""
+        return NO_TABLE
+
+    def depths(self, n_samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many places count in lists of so many samples: all, unless the loss has a cut."""
+        return n_samples
+
+    def discounts(self, ranks: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What a gain counts at these ranks, in lists of so many samples, if the loss is graded."""
+        raise NotImplementedError(f"{type(self).__name__} has no discounts")
+
+    def ideals(self, n_relevant: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """The best gain of lists with so many relevant samples of so many: what weighs the levels of graded labels.
+
+        None if the loss knows relevant and not relevant only.
+        """
+        return None
+
+    def require_suitable(self, n_samples: int) -> None:
+        """Raise a ValueError with the witness if the fast methods would be wrong on lists of this length."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"

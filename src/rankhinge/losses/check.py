@@ -1,0 +1,40 @@
+"""Whether a loss is suitable."""
+
+from __future__ import annotations
+
+from rankhinge.losses.base import RankingLoss
+from rankhinge.losses.names import get_loss
+from rankhinge.losses.suitability import SuitabilityReport, judge_loss
+
+__all__ = ["check_suitable"]
+
+
+def check_suitable(loss: str | RankingLoss, n_positives: int, n_negatives: int) -> SuitabilityReport:
+    """Check on one list size that the fast methods are exact for a loss.
+
+    The four conditions: the loss depends on the pattern only, decomposes over the negatives (both hold for
+    anything given by a step), ``t(j, i) ≤ 0`` with ``Σ -t ≤ 1`` (so that the loss lies in [0, 1]), and
+    ``t(j + 1, i) ≥ t(j, i)`` for all j, i. Costs O(P N) evaluations of the step.
+
+    Parameters
+    ----------
+    loss : str or RankingLoss
+    n_positives, n_negatives : int
+
+    Returns
+    -------
+    SuitabilityReport
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.losses import DCG, check_suitable
+    >>> hard_cut = DCG(lambda rank: np.where(rank <= 3, 1 / np.log2(1.0 + rank), 0.0))
+    >>> report = check_suitable(hard_cut, n_positives=2, n_negatives=4)
+    >>> report.suitable, report.witness["j"], report.witness["i"]
+    (False, 1, 2)
+    """
+    loss = get_loss(loss)
+    if n_positives < 1 or n_negatives < 1:
+        raise ValueError(f"n_positives={n_positives} and n_negatives={n_negatives} must both be at least 1")
+    return judge_loss(loss, n_positives, n_negatives)

@@ -1,0 +1,243 @@
+"""Discounted cumulative gains: any convex discount, and those that have a name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import copy
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankhinge.losses.base import NO_TABLE, RankingLoss
+from rankhinge.losses.suitability import judge_loss
+
+__all__ = ["DCG", "NDCG", "RBP", "SoftNDCG"]
+
+# Numbers of pairs over discounts must not overflow.
+_LEAST_DISCOUNT = 1e-250
+_BLOCK = 1 << 16
+
+
+class DCG(RankingLoss):
+    r"""Discounted cumulative gain with any convex discount: ``Δ = 1 - Σ_i D(i + a_i) / Σ_{i ≤ P} D(i)``.
+
+    .. math:: t(j, i) = \frac{D(i + j) - D(i + j - 1)}{\sum_{k \le P} D(k)}
+
+    Parameters
+    ----------
+    discount : callable or array of shape (n,)
+        ``discount(ranks)`` maps an array of ranks (from 1) to their discounts; an array holds ``D(1), D(2), …``
+        and serves lists of at most that length. Suitable if it is convex and non-increasing with a positive sum;
+        `check_suitable` tells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.losses import DCG, check_suitable
+    >>> check_suitable(DCG(lambda rank: 1.0 / rank), n_positives=3, n_negatives=5).suitable
+    True
+    """
+
+    name = "dcg"
+    has_discounts = True
+    is_graded = True
+
+    @staticmethod
+    def step_formula(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        return scale * (table[i + j] - table[i + j - 1])
+
+    @staticmethod
+    def part_formula(i: Any, above: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        return table[i] - table[i + above]
+
+    @staticmethod
+    def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
+        return ideal
+
+    def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
+        # An array of the user's may change, what is tabulated of it does not.
+        self._discount = discount if callable(discount) else copy(discount)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is tabulated yet."""
+        self._table = NO_TABLE
+        self._convex_up_to = 1
+
+    @property
+    def discount(self) -> Callable[[NDArray[Any]], ArrayLike] | ArrayLike:
+        """D, as it was given."""
+        return self._discount
+
+    def table(self, length: int) -> NDArray[np.float64]:
+        """``D(0) = 0, D(1), …``: at least `length` entries, kept for the next call."""
+        table = self._table
+        if table.size < length:
+            try:
+                # An eighth more than asked for: lists that grow a little do not build it anew each time.
+                table = self._tabulate(max(64, length + length // 8) if callable(self.discount) else length)
+            except Exception:
+                # A discount need not make sense beyond the list.
+                table = self._tabulate(length)
+            self._table = table
+        # Not the attribute: another thread may have stored a shorter table in the meantime.
+        return table
+
+    def _tabulate(self, size: int) -> NDArray[np.float64]:
+        table = np.zeros(size)
+        for start in range(1, size, _BLOCK):
+            stop = min(start + _BLOCK, size)
+            table[start:stop] = self._discounts(start, stop)
+        return table
+
+    def _discounts(self, start: int, stop: int) -> NDArray[np.float64]:
+        """``D(start), …, D(stop - 1)``, checked; by blocks, because a table may be as long as a list."""
+        if callable(self.discount):
+            values = np.asarray(self.discount(np.arange(start, stop)), dtype=np.float64)
+            if values.shape != (stop - start,):
+                raise ValueError(f"the discount of {stop - start} ranks has shape {values.shape}")
+        else:
+            given = np.asarray(self.discount, dtype=np.float64)
+            if given.ndim != 1 or given.size < stop - 1:
+                raise ValueError(
+                    f"the discount has {given.size} entries, but a list of {stop - 1} samples needs one for each rank"
+                )
+            values = given[start - 1 : stop - 1]
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+        if wrong.size:
+            rank = start + int(wrong[0])
+            raise ValueError(f"discount({rank}) is {values[wrong[0]]}: it must be finite and not negative")
+        if start == 1 and not values[0] > 0:
+            raise ValueError(f"discount(1) is {values[0]}: it must be positive")
+        if start == 1 and values[0] < _LEAST_DISCOUNT:
+            raise ValueError(f"discount(1) is {values[0]}, so small that ratios overflow: multiply all by a factor")
+        return values
+
+    def require_suitable(self, n_samples: int) -> None:
+        """Convexity and monotony of the discount on ``1 … n_samples``, checked once for each new length."""
+        if n_samples <= self._convex_up_to:
+            return
+        table = self.table(n_samples + 1)
+        # A discount may be a difference of numbers as large as the first.
+        rounding = 8 * np.finfo(np.float64).eps * float(table[1])
+        for start in range(2, n_samples + 1, _BLOCK):
+            stop = min(start + _BLOCK, n_samples + 1)
+            before, here = table[start - 1 : stop - 1], table[start:stop]
+            bent = np.zeros(here.size, np.bool_)
+            bent[1 if start == 2 else 0 :] = (here - 2 * before + table[start - 2 : stop - 2] < -2 * rounding)[
+                1 if start == 2 else 0 :
+            ]
+            wrong = np.flatnonzero((here - before > rounding) | bent)
+            if wrong.size:
+                rank = start + int(wrong[0])
+                reason = f"the discount is not convex and falling about rank {rank}"
+                reason = judge_loss(self, 1, rank - 1).reason or reason
+                raise ValueError(f"{self!r} is not suitable for lists of {n_samples} samples: {reason}")
+        self._convex_up_to = n_samples
+
+    def discounts(self, ranks: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``D(rank)``."""
+        return self.table(int(np.max(ranks, initial=0)) + 1)[ranks]
+
+    def ideals(self, n_relevant: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """``Σ_{i ≤ P} D(i)``."""
+        most = int(np.max(n_relevant, initial=0))
+        return np.concatenate([[0.0], np.cumsum(self.table(most + 1)[1 : most + 1])])[n_relevant]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The table may be as long as the longest list: a copy builds its own when it needs one.
+        return {**self.__dict__, "_table": NO_TABLE, "_convex_up_to": 1}
+
+    def __repr__(self) -> str:
+        size = 0 if callable(self.discount) else np.size(self.discount)
+        return f"{type(self).__name__}({self.discount!r})" if size <= 8 else f"{type(self).__name__}({size} discounts)"
+
+
+class NDCG(DCG):
+    """Normalised DCG: ``D(i) = 1 / log2(1 + i)`` (Järvelin and Kekäläinen 2002)."""
+
+    name = "ndcg"
+
+    def __init__(self) -> None:
+        super().__init__(_log_discount)
+
+    def __repr__(self) -> str:
+        return "NDCG()"
+
+
+class SoftNDCG(DCG):
+    """NDCG@k made convex: ``D(i) = max(1 / log2(1 + i) - 1 / log2(k + 2), 0)``.
+
+    A metric of its own, neither above nor below NDCG@k with its hard cut, which no fast method can serve.
+
+    Parameters
+    ----------
+    k : int
+        Ranks beyond `k` do not count.
+    """
+
+    def __init__(self, k: int) -> None:
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k is {k!r}: it must be an integer of at least 1")
+        self._k: int = int(k)
+        self.name = f"soft-ndcg@{self._k}"
+        self._begin()
+
+    @property
+    def k(self) -> int:
+        """Ranks beyond it do not count."""
+        return self._k
+
+    # Not kept as an attribute: a loss that refers to itself could not be written by skops.
+    @property
+    def discount(self) -> Callable[[NDArray[Any]], ArrayLike]:
+        """D."""
+        return self._soft_discount
+
+    def _soft_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.maximum(_log_discount(ranks) - 1.0 / math.log2(self._k + 2), 0.0)
+
+    def __repr__(self) -> str:
+        return f"SoftNDCG(k={self.k})"
+
+
+class RBP(DCG):
+    """Rank-biased precision, normalised: ``D(i) = ρ^(i - 1)`` (Moffat and Zobel 2008).
+
+    Parameters
+    ----------
+    persistence : float, default 0.9
+        ρ in (0, 1): the probability that a reader goes on to the next item. (`metrics.rbp` has another default, and is
+        not normalised unless asked to: ``metrics.rbp(…, persistence=0.9, normalize=True)`` is the one of this loss.)
+    """
+
+    name = "rbp"
+
+    def __init__(self, persistence: float = 0.9) -> None:
+        if not 0.0 < persistence < 1.0:
+            raise ValueError(f"persistence is {persistence}: it must lie strictly between 0 and 1")
+        self._persistence = float(persistence)
+        self._begin()
+
+    @property
+    def persistence(self) -> float:
+        """ρ."""
+        return self._persistence
+
+    @property
+    def discount(self) -> Callable[[NDArray[Any]], ArrayLike]:
+        """D."""
+        return self._geometric_discount
+
+    def _geometric_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.power(self._persistence, ranks - 1.0)
+
+    def __repr__(self) -> str:
+        return f"RBP(persistence={self.persistence})"
+
+
+def _log_discount(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    return 1.0 / np.log2(1.0 + ranks)
