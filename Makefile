@@ -17,6 +17,7 @@ EXTRAS_full := all,test
 EXTRAS_bench := bench,bench-torch
 EXTRAS_experiments := experiments
 EXTRAS_docs := docs
+EXTRAS_browser := browser,docs
 EXTRAS_release := release
 # What is installed beside them without its dependencies.
 ALONE_bench := libauc
@@ -43,7 +44,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments docs release clean
+.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments docs docs-check release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -90,6 +91,9 @@ docs: $(STAMPS)/docs ## Build the site with its gallery into .make/docs/html; wa
 	@$(KEYED) $(PY) -m sphinx --fail-on-warning --keep-going --quiet --jobs $(WORKERS) \
 		-d .make/docs/doctrees docs .make/docs/html
 	@echo "open .make/docs/html/index.html"
+
+docs-check: $(STAMPS)/browser docs ## Open every page of the site in chromium, narrow and wide, with other hosts blocked
+	@$(PY) tools/look_at_pages.py .make/docs/html .make/docs/pictures
 
 # A fresh environment, and no source within reach: what is tried is what would be uploaded.
 RELEASE := .make/release

@@ -17,6 +17,8 @@ import public_names  # noqa: E402  (it lies in the folder that was just entered 
 
 import rankhinge  # noqa: E402
 
+public_names.write_index(HERE / "api" / "index.rst")
+
 project = "rankhinge"
 author = "the rankhinge developers"
 copyright = author
@@ -46,7 +48,7 @@ myst_all_links_external = False
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autosummary_generate = True
+autosummary_generate = ["api/index.rst"]
 autosummary_ignore_module_all = False
 autosummary_context = {
     "names_of_kind": public_names.names_of_kind,
@@ -59,7 +61,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.InOrder",
     "download_all_examples": False,
     "show_memory": False,
     # The page of execution times loads jQuery from another host.
@@ -74,6 +76,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "rankhinge"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -63,3 +64,21 @@ def own_members(full_name: str) -> list[tuple[str, str]]:
             if inspect.getdoc(getattr(cls, method)):
                 found[method] = "property" if isinstance(thing, property) else "method"
     return sorted(found.items())
+
+
+def write_index(path: Path) -> None:
+    """The page from which autosummary makes all others: a line for each public module."""
+    lines = "\n".join(f"   {name}" for name in public_modules())
+    text = f"""API
+===
+
+Everything that is public, with examples that run. What is not here may change at any time.
+
+.. autosummary::
+   :toctree: .
+
+{lines}
+"""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
