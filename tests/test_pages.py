@@ -12,6 +12,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 # Written by `make docs`.
 MADE = {"api", "gallery"}
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in MADE)
+# Its snippets need a package each: tests/test_interoperability.py runs them.
+APART = DOCS / "interoperability.md"
 # Pages about what may not be installed.
 EXTRAS = {"torch", "lightgbm", "joblib", "skops", "onnx", "safetensors", "distributed", "shap", "optuna", "mlflow"}
 LONGEST_PARAGRAPH = 120  # words; a paragraph is one idea
@@ -30,7 +32,7 @@ def promised(snippet: str) -> list[str]:
     return re.findall(r"^print\(.*\)  # (.+?)(?:, the [a-z ]+)?$", snippet, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page) and page != APART], ids=name_of)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_snippets_run(page, tmp_path, monkeypatch, capsys):
     for library in re.findall(r"^(?:import|from) (\w+)", page.read_text("utf-8"), flags=re.MULTILINE):
