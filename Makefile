@@ -17,7 +17,7 @@ EXTRAS_full := all,test,neighbours
 EXTRAS_bench := bench,bench-torch
 EXTRAS_experiments := experiments
 EXTRAS_docs := docs
-EXTRAS_browser := browser,docs
+EXTRAS_browser := browser,docs,test
 EXTRAS_release := release
 # What is installed beside them without its dependencies.
 ALONE_bench := libauc
@@ -44,7 +44,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test test-full test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments docs docs-check release clean
+.PHONY: help demo test test-full test-browser test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments docs docs-check release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -60,6 +60,11 @@ test: $(STAMPS)/test ## Run the tests (without the slow ones) and the examples i
 
 test-full: $(STAMPS)/full ## Run all tests, with all optional dependencies
 	@$(KEYED) $(PY) -m pytest -n $(WORKERS) $(ARGS)
+
+# Debian's chromium, if there is none and packages can be installed; else the tests are skipped and say so.
+test-browser: $(STAMPS)/browser ## Run the tests of the report in a real browser
+	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; } || true
+	@$(KEYED) $(PY) -m pytest tests/report $(ARGS)
 
 test-sklearn: $(SKLEARN_TESTS) ## Run the compatibility tests with each supported scikit-learn
 

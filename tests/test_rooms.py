@@ -57,6 +57,7 @@ DOORS: dict[str, set[str] | None] = {
 OPTIONAL = {
     "dask": {"dask"},
     "distributed": {"dask"},
+    "jinja2": set(),
     "matplotlib": {"plotting"},
     "onnx": set(),
     "pandas": set(),

@@ -1,0 +1,150 @@
+"""``rankhinge report``: one HTML page about a model."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+import rankhinge
+from rankhinge.cli.judging import intervals, judged, options_of
+from rankhinge.cli.outcome import DONE, USAGE, CommandError
+from rankhinge.cli.reading import data_of, model_of, scores_by
+from rankhinge.cli.writing import output, show
+from rankhinge.datasets import DataError, LetorData
+from rankhinge.datasets.sources import text_lines
+from rankhinge.report import gather, render
+
+__all__ = ["run"]
+
+_IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+
+
+_FITTED = {
+    "C_": "C",
+    "scale_": "scale",
+    "init_C_": "C of the start",
+    "objective_": "objective",
+    "dual_objective_": "lower bound",
+    "gap_": "relative gap",
+    "status_": "status",
+    "n_iter_": "iterations",
+    "n_passes_": "passes over the data",
+}
+
+
+def run(arguments: Any) -> int:
+    """Write the page."""
+    model = model_of(arguments.model)
+    data = data_of(arguments, arguments.data, model)
+    problems = judged(data, scores_by(model, data.X), model, arguments.positive)
+    if len(problems) > 1:
+        raise CommandError(f"{arguments.model}: the model has {len(problems)} classes, choose one by --class", USAGE)
+    problem = problems[0]
+    of_class = "" if problem.name is None else f", class {problem.name} first"
+    default = f"{os.path.basename(arguments.model)} on {os.path.basename(arguments.data)}{of_class}"
+    headline = intervals(arguments, data, problem, model)
+    facts = gather(
+        problem.relevance,
+        problem.scores,
+        title=arguments.title or default,
+        headline=headline,
+        confidence=arguments.confidence,
+        qid=data.qid,
+        names=_names(data),
+        image=None if arguments.images is None else _images(arguments.images, data),
+        # A classifier cuts its scores at 0.
+        own_threshold=None if problem.name is None else 0.0,
+        options=lambda metric: options_of(arguments, metric, model),
+        convergence=_convergence(model, problem.name),
+        provenance=_provenance(arguments, model),
+    )
+    page = render(facts).encode()
+    with output(arguments.output) as file:
+        file.write(page)
+    show(
+        arguments,
+        f"written: {arguments.output} ({len(page) / 1e6:.2f} MB)",
+        {"output": arguments.output, "n_bytes": len(page), "metrics": headline},
+    )
+    return DONE
+
+
+def _names(data: LetorData) -> Sequence[str] | None:
+    """What the file calls its rows."""
+    return data.document_ids
+
+
+def _images(path: str, data: LetorData) -> Callable[[int], str | None]:
+    """From rows to their images as addresses that contain them; the paths are relative to the list of them."""
+    paths = [text.strip() for _, text in text_lines(path)]
+    if len(paths) != data.n_samples:
+        raise DataError(path, f"{len(paths)} images for the {data.n_samples} rows of {data.path}")
+    folder = os.path.dirname(path)
+
+    def image(row: int) -> str | None:
+        if not paths[row]:
+            return None
+        with open(os.path.join(folder, paths[row]), "rb") as file:
+            content = file.read()
+        kind = next((kind for magic, kind in _IMAGES.items() if content.startswith(magic)), None)
+        if kind is None:
+            raise DataError(path, f"neither PNG, JPEG, GIF nor WebP, {paths[row]!r}", row + 1)
+        return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+    return image
+
+
+def _convergence(model: Any, name: str | None) -> dict[str, Any] | None:
+    """The relative gap by iteration, and how it ended; None for models without a history."""
+    gap = np.asarray(getattr(model, "history_", {}).get("gap", ()), dtype=np.float64)
+    # Of several classes the one that the page is about.
+    which = list(model.classes_).index(float(name)) if gap.ndim == 2 and name is not None else 0
+    gap = gap[which] if gap.ndim == 2 else gap
+    gap = gap[np.isfinite(gap)]
+    if gap.ndim != 1 or not gap.size:
+        return None
+    states = np.atleast_1d(model.status_).tolist()
+    status = states[which] if which < len(states) else states[0]
+    iterations = "iteration" if gap.size == 1 else "iterations"
+    caption = (
+        f"{status} after {gap.size:,} {iterations} with a relative gap of {gap[-1]:.2g}; the aim was {model.tol:g}."
+    )
+    return {"gap": gap.tolist(), "caption": caption}
+
+
+def _provenance(arguments: Any, model: Any) -> dict[str, str]:
+    """Where the page comes from: files by their digests, parameters, versions."""
+    import scipy
+    import sklearn
+
+    parameters = ", ".join(f"{name}={value!r}" for name, value in sorted(model.get_params(deep=False).items()))
+    facts = {
+        "model": f"{arguments.model}, SHA-256 {_digest(arguments.model)}",
+        "data": f"{arguments.data}, SHA-256 {_digest(arguments.data)}",
+        "estimator": f"{type(model).__name__}({parameters})",
+    }
+    facts |= {words: _short(getattr(model, name)) for name, words in _FITTED.items() if hasattr(model, name)}
+    versions = {"rankhinge": rankhinge, "NumPy": np, "SciPy": scipy, "scikit-learn": sklearn}
+    facts["versions"] = ", ".join(f"{name} {module.__version__}" for name, module in versions.items())
+    facts["versions"] += f", Python {platform.python_version()}"
+    facts["written"] = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return facts
+
+
+def _short(value: Any) -> str:
+    """Numbers with as many digits as are worth reading."""
+    return ", ".join(
+        f"{entry:.6g}" if isinstance(entry, float) else str(entry) for entry in np.atleast_1d(value).tolist()
+    )
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
