@@ -33,6 +33,10 @@ def describe_foreign(raw: bytes) -> str | None:
     """
     if not raw:
         return "the file is empty"
+    length = int.from_bytes(raw[:8], "little")
+    if raw[8:9] == b"{" and length <= _LONGEST_HEADER:
+        # Its first bytes are a number, which may look like the beginning of anything.
+        return None if 8 + length <= len(raw) else f"the file is cut off: its header alone has {length} bytes"
     if raw[0] == _PICKLE and len(raw) > 1 and raw[1] in _PROTOCOLS:
         return "the file is a pickle, which is not loaded because it could run any program"
     if raw.startswith(_JOBLIB):
@@ -42,11 +46,8 @@ def describe_foreign(raw: bytes) -> str | None:
             return f"the file is {name}, no model file"
     if len(raw) < 8:
         return f"the file is cut off: it has {len(raw)} bytes"
-    length = int.from_bytes(raw[:8], "little")
-    if raw[8:9] != b"{" and (length > _LONGEST_HEADER or len(raw) > 8):
-        return f"the file is no safetensors file: it begins with {raw[:8]!r}"
-    if length > _LONGEST_HEADER:
+    if raw[8:9] == b"{":
         return f"the header is damaged: its length is given as {length} bytes"
-    if 8 + length > len(raw):
-        return f"the file is cut off: it has {len(raw)} bytes, its header alone {length}"
-    return None
+    if len(raw) == 8 and length <= _LONGEST_HEADER:
+        return "the file is cut off: it has 8 bytes"
+    return f"the file is no safetensors file: it begins with {raw[:8]!r}"
