@@ -35,7 +35,7 @@ _HOME = {
     "SVMRankerCV": "svm",
     "rank_svm_path": "svm",
 }
-_ROOMS = ("datasets", "detection", "inference", "latent", "losses", "metrics", "persistence", "svm")
+_ROOMS = ("datasets", "detection", "inference", "latent", "losses", "metrics", "persistence", "plotting", "svm")
 # Not among the public names, all of which can be imported without an extra.
 _EXTRA_ROOMS = ("torch",)
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rankhinge import losses as losses
     from rankhinge import metrics as metrics
     from rankhinge import persistence as persistence
+    from rankhinge import plotting as plotting
     from rankhinge import svm as svm
     from rankhinge.inference import MostViolatingRanking as MostViolatingRanking
     from rankhinge.inference import MostViolatingRankings as MostViolatingRankings

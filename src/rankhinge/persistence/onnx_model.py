@@ -192,7 +192,7 @@ def _of_pipeline(model: Any, dtype: np.dtype[Any]) -> Any:
         return skl2onnx.convert_sklearn(
             model, initial_types=[("X", kind([None, int(model.n_features_in_)]))], target_opset={"": _OPSET}
         )
-    except skl2onnx.common.exceptions.MissingShapeCalculator as error:
+    except (RuntimeError, NotImplementedError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelFileError(f"a step before {type(last).__name__} has no ONNX graph: {reason}") from None
 
