@@ -33,7 +33,7 @@ _BUCKETS_PER_POSITIVE, _MOST_BUCKETS = 16, 1 << 17
 
 
 @kernel
-def _tabulate(positives):
+def tabulate(positives):
     """For positives in descending order: a grid, and how many of them lie in each bucket or above it."""
     wanted = min(_BUCKETS_PER_POSITIVE * positives.size, _MOST_BUCKETS)
     lowest, highest = positives[positives.size - 1], positives[0]
@@ -61,7 +61,7 @@ def _n_above(positives, score, first, last):
 
 
 @kernel
-def _highest_negative(scores, relevant):
+def highest_negative(scores, relevant):
     """The greatest score of a negative; -inf if there is none."""
     highest = -np.inf
     for k in range(scores.size):
@@ -70,14 +70,16 @@ def _highest_negative(scores, relevant):
 
 
 @kernel
-def _subtract_negatives(positives, n_negatives, centre, grid, above, scores, relevant, coefficients, rank_counts, sums):
-    """Subtract ``u = 2 b / (P N)`` of the negatives, b positives below each, from the coefficients.
+def add_negatives(
+    weight, positives, n_negatives, centre, grid, above, scores, relevant, coefficients, rank_counts, sums
+):
+    """Add ``weight · u``, ``u = 2 b / (P N)`` of the negatives, b positives below each, to the coefficients.
 
     Counts them in ``rank_counts[a]``, with a positives above; ``sums[c]`` becomes the sum over chunk c of
     ``s - centre`` times what is left of the coefficient.
     """
     n_positives = positives.size
-    unit = 2.0 / n_positives / n_negatives
+    unit = weight * (2.0 / n_positives / n_negatives)
     buckets = np.empty(min(scores.size, CHUNK), np.uint32)
     for start in range(0, scores.size, CHUNK):
         part, part_relevant = scores[start : start + CHUNK], relevant[start : start + CHUNK]
@@ -93,7 +95,7 @@ def _subtract_negatives(positives, n_negatives, centre, grid, above, scores, rel
             if n_above != last:
                 n_above = _n_above(positives, score, n_above, last)
             n_above = n_positives if part_relevant[k] else n_above
-            part_coefficients[k] -= unit * (n_positives - n_above)
+            part_coefficients[k] += unit * (n_positives - n_above)
             total += (0.0 if part_relevant[k] else part_coefficients[k]) * (score - centre)
             rank_counts[n_above] += 1
         sums[start // CHUNK] = total
@@ -120,12 +122,13 @@ def _subtract(scores, relevant, coefficients):
     if positives.size == 0 or n_negatives == 0:
         return 0.0
     sort_descending(positives, index)
-    grid, above = _tabulate(positives)
+    grid, above = tabulate(positives)
     rank_counts = np.zeros(positives.size + 1, np.int64)
     sums = np.empty((scores.size + CHUNK - 1) // CHUNK)
     # As the coefficients add up to 0, any centre will do; one amid the scores that matter is the most exact.
-    centre = centre_of(positives, _highest_negative(scores, relevant))
-    _subtract_negatives(positives, n_negatives, centre, grid, above, scores, relevant, coefficients, rank_counts, sums)
+    centre = centre_of(positives, highest_negative(scores, relevant))
+    arrays = (scores, relevant, coefficients, rank_counts, sums)
+    add_negatives(-1.0, positives, n_negatives, centre, grid, above, *arrays)
     total = 0.0
     for chunk in range(sums.size):
         total += sums[chunk]
@@ -158,16 +161,16 @@ def subtract_ranking(scores: NDArray[Any], relevant: NDArray[np.bool_], coeffici
         return 0.0
     positives = scores[index].astype(np.float64)
     sort_descending(positives, index)
-    grid, above = _tabulate(positives)
+    grid, above = tabulate(positives)
     parts = stretches(scores.size)
-    highest = max(on_stretches(lambda _, part: _highest_negative(scores[part], relevant[part]), parts))
+    highest = max(on_stretches(lambda _, part: highest_negative(scores[part], relevant[part]), parts))
     centre = centre_of(positives, highest)
     rank_counts = np.zeros((len(parts), positives.size + 1), np.int64)
     sums = np.empty(-(-scores.size // CHUNK))
 
     def work(n: int, part: slice) -> None:
         arrays = scores[part], relevant[part], coefficients[part], rank_counts[n], sums[part.start // CHUNK :]
-        _subtract_negatives(positives, n_negatives, centre, grid, above, *arrays)
+        add_negatives(-1.0, positives, n_negatives, centre, grid, above, *arrays)
 
     on_stretches(work, parts)
     total = _subtract_positives(positives, index, n_negatives, centre, rank_counts.sum(axis=0), coefficients)

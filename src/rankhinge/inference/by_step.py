@@ -19,11 +19,11 @@ from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRanki
 from rankhinge.inference.whole import BAD_SCORE, NO_NEGATIVE, NO_POSITIVE, SETTLED, infer, infer_lists
 from rankhinge.losses import RankingLoss
 
-__all__ = ["check_outcome", "check_usable", "infer_many", "infer_one", "loss_by_scores"]
+__all__ = ["COMPLAINTS", "check_outcome", "check_usable", "infer_many", "infer_one", "loss_by_scores"]
 
 # What the loss of a user's own may lie outside of [0, 1].
 _ROUNDING = 1e-6
-_COMPLAINTS = {
+COMPLAINTS = {
     NO_POSITIVE: "no sample is relevant: a ranking needs at least one positive",
     NO_NEGATIVE: "all samples are relevant: a ranking needs at least one negative",
 }
@@ -38,7 +38,7 @@ def infer_one(scores: NDArray[Any], relevant: NDArray[np.bool_], loss: RankingLo
             scores, relevant, compiled.addresses, compiled.table, coefficients
         )
         if status != SETTLED:
-            raise ValueError(describe_bad_score(scores, place) if status == BAD_SCORE else _COMPLAINTS[status])
+            raise ValueError(describe_bad_score(scores, place) if status == BAD_SCORE else COMPLAINTS[status])
     else:
         check_both_classes(relevant)
         try:
@@ -115,9 +115,9 @@ def check_outcome(loss: RankingLoss, values: Any, losses: Any) -> None:
 def check_both_classes(relevant: NDArray[np.bool_]) -> None:
     """Raise if there is no ranking to speak of."""
     if not relevant.any():
-        raise ValueError(_COMPLAINTS[NO_POSITIVE])
+        raise ValueError(COMPLAINTS[NO_POSITIVE])
     if relevant.all():
-        raise ValueError(_COMPLAINTS[NO_NEGATIVE])
+        raise ValueError(COMPLAINTS[NO_NEGATIVE])
 
 
 def check_usable(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> None:

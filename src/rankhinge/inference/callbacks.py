@@ -106,7 +106,7 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
 def _compile(loss: RankingLoss, formulas: Formulas) -> Code:
     functions = (
         _divisor_callback(formulas, loss.has_discounts),
-        _best_rank_callback(formulas),
+        best_rank_callback(formulas.step),
         _loss_callback(formulas),
     )
     addresses = [function.address for function in functions]
@@ -163,8 +163,9 @@ def _divisor_callback(formulas: Formulas, has_discounts: bool) -> Any:
     return callback(_DIVISOR, formulas.divisor)(divisor)
 
 
-def _best_rank_callback(formulas: Formulas) -> Any:
-    step = njit(formulas.step)
+def best_rank_callback(formula: Any) -> Any:
+    """``best_rank`` of a step."""
+    step = njit(formula)
 
     def best_rank(j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
         p = carray(positives, n_positives)
@@ -175,7 +176,7 @@ def _best_rank_callback(formulas: Formulas) -> Any:
                 best_value, best = value, i
         return best
 
-    return callback(_BEST_RANK, formulas.step)(best_rank)
+    return callback(_BEST_RANK, formula)(best_rank)
 
 
 def _loss_callback(formulas: Formulas) -> Any:
@@ -221,7 +222,7 @@ def _loss_callback(formulas: Formulas) -> Any:
     return callback(_LOSS, formulas.step)(by_steps)
 
 
-def _caller(signature: Any) -> Any:
+def caller(signature: Any) -> Any:
     """An intrinsic ``call(address, *arguments)``; pointer arguments are given as integer addresses."""
     plain = [_I if kind in (_FLOATS, _INTS) else kind for kind in signature.args]
 
@@ -241,22 +242,22 @@ def _caller(signature: Any) -> Any:
 @intrinsic
 def call_divisor(typingctx, address, n_positives, n_negatives, table):
     """``divisor`` at an address."""
-    return _caller(_DIVISOR)
+    return caller(_DIVISOR)
 
 
 @intrinsic
 def call_best_rank(typingctx, address, j, score, low, high, positives, n_positives, n_negatives, half_scale, table):
     """``best_rank`` at an address."""
-    return _caller(_BEST_RANK)
+    return caller(_BEST_RANK)
 
 
 @intrinsic
 def call_parts(typingctx, address, i, n_positives, n_negatives, divisor, table, out):
     """A callback of `compile_parts` at an address."""
-    return _caller(_PARTS)
+    return caller(_PARTS)
 
 
 @intrinsic
 def call_loss(typingctx, address, counts_above, n_positives, n_negatives, divisor, table):
     """``loss`` at an address."""
-    return _caller(_LOSS)
+    return caller(_LOSS)

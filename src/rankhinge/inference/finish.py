@@ -27,13 +27,18 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
 
     Returns Δ and the positives' part of ``Σ u (s - centre)``.
     """
-    positives = query.positives
-    n_positives = positives.size
     above = counts_above(rank_counts)
     loss = call_loss(
-        query.addresses[2], above.ctypes.data, n_positives, query.n_negatives, query.divisor, query.table_at
+        query.addresses[2], above.ctypes.data, above.size, query.n_negatives, query.divisor, query.table_at
     )
-    unit = 2.0 / n_positives / query.n_negatives
+    return loss, write_positives(query.positives, positive_index, above, query.n_negatives, centre, coefficients)
+
+
+@kernel
+def write_positives(positives, positive_index, above, n_negatives, centre, coefficients):
+    """Write u of the positives, ``above[i]`` negatives above each; returns their part of ``Σ u (s - centre)``."""
+    n_positives = positives.size
+    unit = 2.0 / n_positives / n_negatives
     total, error = 0.0, 0.0
     k = 0
     while k < n_positives:
@@ -46,7 +51,7 @@ def finish(query, positive_index, rank_counts, centre, coefficients):
         for place in range(k, end):
             coefficients[positive_index[place]] = u
         k = end
-    return loss, total + error
+    return total + error
 
 
 @kernel

@@ -1,12 +1,15 @@
-"""The area under the ROC curve."""
+"""The area under the ROC curve, whole and up to a false-positive rate."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rankhinge.losses.base import RankingLoss
 
-__all__ = ["AUC"]
+__all__ = ["AUC", "PartialAUC"]
 
 
 class AUC(RankingLoss):
@@ -27,3 +30,48 @@ class AUC(RankingLoss):
     @staticmethod
     def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
         return 1.0 * n_positives * n_negatives
+
+
+class PartialAUC(RankingLoss):
+    """One minus the area under the ROC curve up to a false-positive rate β, divided by β.
+
+    ``t(j, i) = -w_j / (P β N)`` with ``w_j = clip(β N - j + 1, 0, 1)``: only the ``β N`` best negatives count.
+    (scikit-learn's ``roc_auc_score(max_fpr=β)`` is McClish's rescaling of it.) Narasimhan and Agarwal, ICML 2013.
+
+    Parameters
+    ----------
+    max_fpr : float, default 0.1
+        β in (0, 1].
+    """
+
+    def __init__(self, max_fpr: float = 0.1) -> None:
+        if not 0.0 < max_fpr <= 1.0:
+            raise ValueError(f"max_fpr is {max_fpr}: it must lie above 0 and not above 1")
+        self._table = np.array([max_fpr], dtype=np.float64)
+        self.name = self.metric = f"partial-auc@{float(max_fpr)!r}"
+
+    @property
+    def max_fpr(self) -> float:
+        """β."""
+        return float(self._table[0])
+
+    def table(self, length: int) -> NDArray[np.float64]:
+        return self._table
+
+    @staticmethod
+    def step_formula(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        bound = table[0] * n_negatives
+        whole = bound // 1.0
+        return -scale * ((j <= whole) + (j == whole + 1.0) * (bound - whole))
+
+    @staticmethod
+    def part_formula(i: Any, above: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        bound = table[0] * n_negatives
+        return (above <= bound) * above + (above > bound) * bound
+
+    @staticmethod
+    def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
+        return table[0] * n_positives * n_negatives
+
+    def __repr__(self) -> str:
+        return f"PartialAUC({self.max_fpr})"

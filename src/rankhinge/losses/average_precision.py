@@ -1,12 +1,13 @@
-"""Average precision."""
+"""Average precision, whole and with a cut."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rankhinge.losses.base import RankingLoss
+from rankhinge.losses.cut import CutLoss
 
-__all__ = ["AveragePrecision"]
+__all__ = ["APAt", "AveragePrecision"]
 
 
 class AveragePrecision(RankingLoss):
@@ -38,3 +39,17 @@ class AveragePrecision(RankingLoss):
     @staticmethod
     def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
         return n_positives
+
+
+class APAt(CutLoss):
+    """``Δ = 1 - Σ_{rank_i ≤ k} i / rank_i / min(k, P)``, one minus average precision cut off after place k.
+
+    Parameters
+    ----------
+    k : int, float or str
+        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+    """
+
+    word = "ap"
+    step_formula = staticmethod(AveragePrecision.step_formula)
+    part_formula = staticmethod(AveragePrecision.part_formula)

@@ -1,0 +1,74 @@
+"""Losses that push negatives down from the top."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.losses.base import RankingLoss
+
+__all__ = ["PNormPush", "TopPush"]
+
+
+class TopPush(RankingLoss):
+    """The share of the positives below the best negative: ``t(1, i) = -1 / P``, else 0 (Li, Jin, Zhou, NIPS 2014)."""
+
+    name = metric = "top-push"
+
+    @staticmethod
+    def step_formula(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        return (j == 1) * -scale
+
+    @staticmethod
+    def part_formula(i: Any, above: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        return (above > 0) * 1.0
+
+    @staticmethod
+    def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
+        return n_positives
+
+
+class PNormPush(RankingLoss):
+    """``Δ = mean_j (b_j / P)^p`` with b_j positives below negative j (Rudin, JMLR 2009).
+
+    ``t(j, i) = (((P - i) / P)^p - ((P + 1 - i) / P)^p) / N``.
+
+    Parameters
+    ----------
+    p : float, default 4
+        At least 1, which is AUC. The larger, the more the top of the list counts.
+    """
+
+    def __init__(self, p: float = 4.0) -> None:
+        if not 1.0 <= p <= 1e6:
+            raise ValueError(f"p is {p}: it must be at least 1, and not above 1e6")
+        self._table = np.array([p], dtype=np.float64)
+        self.name = self.metric = f"p-norm-push@{float(p):g}"
+
+    @property
+    def p(self) -> float:
+        """The exponent."""
+        return float(self._table[0])
+
+    def table(self, length: int) -> NDArray[np.float64]:
+        return self._table
+
+    @staticmethod
+    def step_formula(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        return scale * (
+            ((n_positives - i) / n_positives) ** table[0] - ((n_positives + 1 - i) / n_positives) ** table[0]
+        )
+
+    @staticmethod
+    def part_formula(i: Any, above: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+        upper, lower = (n_positives + 1 - i) / n_positives, (n_positives - i) / n_positives
+        return above * (upper ** table[0] - lower ** table[0])
+
+    @staticmethod
+    def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
+        return 1.0 * n_negatives
+
+    def __repr__(self) -> str:
+        return f"PNormPush({self.p:g})"
