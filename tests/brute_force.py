@@ -87,6 +87,63 @@ def soft_ndcg(k: int) -> Loss:
     return dcg(lambda rank: max(1 / math.log2(1 + rank) - 1 / math.log2(k + 2), 0.0))
 
 
+def partial_auc(max_fpr: float) -> Loss:
+    """Only the ``max_fpr N`` best negatives count, the last of them in part."""
+
+    def part(i, a, n_positives, n_negatives):
+        return min(a, max_fpr * n_negatives) / (n_positives * max_fpr * n_negatives)
+
+    return Loss(_by_parts(part), part)
+
+
+def p_norm_push(p: float) -> Loss:
+    """The mean over the negatives of ``(positives below / P)^p``."""
+
+    def of_ranks(positive_ranks, n_negatives):
+        n = len(positive_ranks) + n_negatives
+        negatives = sorted(set(range(1, n + 1)) - {int(rank) for rank in positive_ranks})
+        below = [sum(int(rank) > place for rank in positive_ranks) for place in negatives]
+        return math.fsum((b / len(positive_ranks)) ** p for b in below) / n_negatives
+
+    def part(i, a, n_positives, n_negatives):
+        here, after = ((n_positives + 1 - i) / n_positives) ** p, ((n_positives - i) / n_positives) ** p
+        return a * (here - after) / n_negatives
+
+    return Loss(of_ranks, part)
+
+
+def bedroc(alpha: float) -> Loss:
+    """``exp(−α rank / n)``, scaled to 0 for the best order and 1 for the worst."""
+
+    def weights(n):
+        return [math.exp(-alpha * rank / n) for rank in range(1, n + 1)]
+
+    def scale(n_positives, n_negatives):
+        of_rank = weights(n_positives + n_negatives)
+        return math.fsum(of_rank[:n_positives]) - math.fsum(of_rank[n_negatives:])
+
+    def part(i, a, n_positives, n_negatives):
+        of_rank = weights(n_positives + n_negatives)
+        return (of_rank[i - 1] - of_rank[i + a - 1]) / scale(n_positives, n_negatives)
+
+    return Loss(_by_parts(part), part)
+
+
+def _by_parts(part):
+    def of_ranks(positive_ranks, n_negatives):
+        n_positives = len(positive_ranks)
+        return math.fsum(part(i, int(rank) - i, n_positives, n_negatives) for i, rank in enumerate(positive_ranks, 1))
+
+    return of_ranks
+
+
+def _top_push_part(i, a, n_positives, n_negatives):
+    return (a > 0) / n_positives
+
+
+TOP_PUSH = Loss(_by_parts(_top_push_part), _top_push_part)
+
+
 def patterns(n_positives: int, n_negatives: int) -> list[tuple[bool, ...]]:
     """All ± patterns, best rank first; True is a positive."""
     n = n_positives + n_negatives

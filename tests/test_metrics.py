@@ -466,9 +466,9 @@ def test_huge_scores_are_compared_without_overflow():
         (lambda: ndcg([1, 0], [1, 2], ties="mean"), "^ties is 'mean', choose one of average"),
         (lambda: ndcg([1, 0], [1, 2], ties="threshold"), "^ties is 'threshold', choose"),
         (lambda: ndcg([1, 0], [1, 2], no_positives="no"), "^no_positives is 'no', choose one"),
-        (lambda: per_query("map", [1], [1], [1]), "^metric is 'map', choose one of average_prec"),
+        (lambda: per_query("mapp", [1], [1], [1]), "^metric is 'mapp', choose one of average_prec"),
         (lambda: per_query("ap", [1], [1], None), "^qid is missing"),
-        (lambda: make_query_scorer("mrr"), "^metric is 'mrr', choose one of"),
+        (lambda: make_query_scorer("mrrr"), "^metric is 'mrrr', choose one of"),
         (lambda: make_query_scorer("ndcg@0"), "^metric is 'ndcg@0': after the @ there must be an integer"),
         (lambda: make_query_scorer("ndcg@1", k=3), "^metric is 'ndcg@1', with its depth in its name: k=3 is a second"),
         (lambda: per_query("ndcg@1", [1, 0], [1, 0], [0, 0], k=3), "k=3 is a second"),
@@ -676,7 +676,7 @@ def test_names_with_a_depth_and_short_names():
         np.testing.assert_array_equal(
             per_query(short, relevance, scores, qid)[1], per_query(name, relevance, scores, qid, **options)[1]
         )
-    for name in ("f1", "ap@3", "ndcg@", "ndcg@0", "ndcg@x"):
+    for name in ("f2", "auc@3", "ndcg@", "ndcg@0", "ndcg@x"):
         with pytest.raises(ValueError, match=f"metric is '{name}'"):
             per_query(name, relevance, scores, qid)
 

@@ -71,6 +71,10 @@ LOSS_CASES = [
         brute_force.dcg(lambda rank: max(0.0, 1 - (rank - 1) / 8)),
     ),
     LossCase("dcg-callable", losses.DCG(reciprocal), brute_force.dcg(reciprocal)),
+    LossCase("partial-auc", losses.PartialAUC(0.4), brute_force.partial_auc(0.4)),
+    LossCase("top-push", losses.TopPush(), brute_force.TOP_PUSH),
+    LossCase("p-norm-push", losses.PNormPush(3), brute_force.p_norm_push(3)),
+    LossCase("bedroc", losses.BEDROC(5.0), brute_force.bedroc(5.0)),
     LossCase("custom", losses.CustomLoss(steep_step), brute_force.by_steps(steep_step)),
     LossCase(
         "custom-sums",

@@ -261,6 +261,8 @@ def settle_cut(
     rank_counts = np.zeros(n_positives + 2, np.int64)
     for a in range(n_positives + 1):
         rank_counts[a + 1] = by_scores[a]
+    # Positives have been counted as if they had all above them.
+    rank_counts[n_positives + 1] -= n_positives
     change = _write_top(
         scores, relevant, positives, n_negatives, values, index, ranks, centre, coefficients, rank_counts
     )

@@ -132,9 +132,10 @@ def parse_depth(k: Any) -> int | float:
         if k < 1:
             raise ValueError(_complaint(given))
         return int(k)
-    if not 0 < k <= 1:
+    share = float(k)
+    if not 0 < share <= 1:
         raise ValueError(_complaint(given))
-    return float(k)
+    return share
 
 
 def _complaint(k: Any) -> str:

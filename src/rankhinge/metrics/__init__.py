@@ -36,7 +36,18 @@ from rankhinge._validation import QueryIds as QueryIds
 from rankhinge.metrics._comparison import Comparison as Comparison
 from rankhinge.metrics._comparison import Estimate as Estimate
 from rankhinge.metrics._comparison import compare, holm, interval
-from rankhinge.metrics._functions import auc, average_precision, ndcg, precision_at_k, rbp, reciprocal_rank
+from rankhinge.metrics._cuts import (
+    bedroc,
+    f1_at_k,
+    hit_at_k,
+    p_norm_push,
+    partial_auc,
+    precision_at_k,
+    r_precision,
+    recall_at_k,
+    top_push,
+)
+from rankhinge.metrics._functions import auc, average_precision, ndcg, rbp, reciprocal_rank
 from rankhinge.metrics._per_query import per_query
 from rankhinge.metrics._policies import Floats as Floats
 from rankhinge.metrics._policies import Gains as Gains
@@ -49,15 +60,23 @@ from rankhinge.metrics._scorer import make_query_scorer
 __all__ = [
     "auc",
     "average_precision",
+    "bedroc",
     "compare",
+    "f1_at_k",
+    "hit_at_k",
     "holm",
     "interval",
     "make_query_scorer",
     "ndcg",
+    "p_norm_push",
+    "partial_auc",
     "per_query",
     "precision_at_k",
+    "r_precision",
     "rbp",
+    "recall_at_k",
     "reciprocal_rank",
+    "top_push",
 ]
 
 publish(__name__)

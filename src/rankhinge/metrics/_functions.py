@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from numpy.typing import ArrayLike
 
 from rankhinge._validation import QueryIds
+from rankhinge.metrics._cut_values import any_average_precisions
 from rankhinge.metrics._evaluate import evaluate, mean
-from rankhinge.metrics._policies import Gains, NoPositives, Ties, TiesOfAP
-from rankhinge.metrics._values import aucs, average_precisions, ndcgs, precisions_at_k, rbps, reciprocal_ranks
+from rankhinge.metrics._policies import Depth, Gains, NoPositives, Ties, TiesOfAP
+from rankhinge.metrics._values import aucs, ndcgs, rbps, reciprocal_ranks
 
 
 def average_precision(
@@ -15,6 +18,8 @@ def average_precision(
     scores: ArrayLike,
     *,
     qid: QueryIds | None = None,
+    k: Depth | None = None,
+    divide_by: Literal["best", "positives"] = "best",
     ties: TiesOfAP = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
@@ -32,6 +37,10 @@ def average_precision(
         Finite scores, the highest first.
     qid : sequence of shape (n_samples,), optional
         The query of each row: any hashable, rows in any order. Without it: one list.
+    k : int, float or str, optional
+        The last rank that counts, or the share of each list (a float in (0, 1] or ``"1%"``). Without it: all.
+    divide_by : {"best", "positives"}, default "best"
+        With `k`: divide by ``min(k, P)``, which makes the best value 1, or by P, as trec_eval does.
     ties : {"average", "worst", "best", "index", "threshold"}, default "average"
         How equal scores are ordered, see `rankhinge.metrics`.
     no_positives : {"nan", "zero", "one", "raise", "skip"}, optional
@@ -55,9 +64,8 @@ def average_precision(
     >>> average_precision([1, 0, 0, 1], [3, 2, 1, 0], qid=["a", "b", "a", "b"])
     0.75
     """
-    return mean(
-        evaluate(average_precisions, relevance, scores, qid=qid, ties=ties, no_positives=no_positives), no_positives
-    )
+    options: dict[str, Any] = {"k": k, "divide_by": divide_by, "ties": ties, "no_positives": no_positives}
+    return mean(evaluate(any_average_precisions, relevance, scores, qid=qid, **options), no_positives)
 
 
 def ndcg(
@@ -65,7 +73,7 @@ def ndcg(
     scores: ArrayLike,
     *,
     qid: QueryIds | None = None,
-    k: int | None = None,
+    k: Depth | None = None,
     gains: Gains = "exponential",
     ties: Ties = "average",
     no_positives: NoPositives | None = None,
@@ -78,8 +86,8 @@ def ndcg(
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`, but relevance may be graded.
-    k : int, optional
-        The last rank that counts. Without it: all.
+    k : int, float or str, optional
+        The last rank that counts, or the share of each list (a float in (0, 1] or ``"1%"``). Without it: all.
     gains : {"exponential", "linear"}, array-like or callable, default "exponential"
         ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005), as `SVMRanker` has it; ``"linear"``: the
         relevance; an array: ``gains[relevance]`` of integer labels; a callable maps the array of relevances
@@ -238,39 +246,3 @@ def rbp(
     """
     options = {"persistence": persistence, "normalize": normalize}
     return mean(evaluate(rbps, relevance, scores, qid=qid, ties=ties, no_positives=no_positives, **options))
-
-
-def precision_at_k(
-    relevance: ArrayLike,
-    scores: ArrayLike,
-    *,
-    k: int,
-    qid: QueryIds | None = None,
-    ties: Ties = "average",
-    no_positives: NoPositives = "zero",
-) -> float:
-    """Precision at k, the share of relevant samples among the first k.
-
-    ``P@k = #{i relevant : rank_i <= k} / k``. As in trec_eval, the divisor stays k for a list of
-    fewer than k samples.
-
-    Parameters
-    ----------
-    relevance, scores, qid : array-like of shape (n_samples,)
-        As in `average_precision`.
-    k : int
-        How many of the first samples to look at.
-    ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; `no_positives` is ``"zero"`` by default, as by the formula.
-
-    Returns
-    -------
-    float
-        The precision, with `qid` the mean over the queries.
-
-    Examples
-    --------
-    >>> precision_at_k([1, 0, 1, 1], [4.0, 3.0, 2.0, 1.0], k=2)
-    0.5
-    """
-    return mean(evaluate(precisions_at_k, relevance, scores, qid=qid, ties=ties, no_positives=no_positives, k=k))

@@ -21,6 +21,11 @@ class Lists:
     list_index: NDArray[np.intp]  # (n_samples,), the list of each row
     queries: NDArray[Any]  # (n_lists,)
 
+    @property
+    def sizes(self) -> Floats:
+        """How many rows each list has."""
+        return np.bincount(self.list_index, minlength=len(self.queries)).astype(np.float64)
+
     def count(self, rows: NDArray[np.bool_]) -> Floats:
         """Count the marked rows of each list."""
         counts = np.bincount(self.list_index[rows], minlength=len(self.queries))

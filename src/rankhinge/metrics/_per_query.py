@@ -9,38 +9,69 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import QueryIds
+from rankhinge.metrics import _cut_values, _cuts
 from rankhinge.metrics._evaluate import evaluate
-from rankhinge.metrics._functions import auc, average_precision, ndcg, precision_at_k, rbp, reciprocal_rank
-from rankhinge.metrics._policies import Floats
-from rankhinge.metrics._values import aucs, average_precisions, ndcgs, precisions_at_k, rbps, reciprocal_ranks
+from rankhinge.metrics._functions import auc, average_precision, ndcg, rbp, reciprocal_rank
+from rankhinge.metrics._policies import Floats, check_k
+from rankhinge.metrics._values import aucs, ndcgs, rbps, reciprocal_ranks
 
 _VALUES: dict[Any, Callable[..., Floats]] = {
-    average_precision: average_precisions,
+    average_precision: _cut_values.any_average_precisions,
     ndcg: ndcgs,
     reciprocal_rank: reciprocal_ranks,
     auc: aucs,
     rbp: rbps,
-    precision_at_k: precisions_at_k,
+    _cuts.precision_at_k: _cut_values.precisions_at_k,
+    _cuts.recall_at_k: _cut_values.recalls_at_k,
+    _cuts.f1_at_k: _cut_values.f1s_at_k,
+    _cuts.hit_at_k: _cut_values.hits_at_k,
+    _cuts.r_precision: _cut_values.r_precisions,
+    _cuts.partial_auc: _cut_values.partial_aucs,
+    _cuts.top_push: _cut_values.top_pushes,
+    _cuts.p_norm_push: _cut_values.p_norm_pushes,
+    _cuts.bedroc: _cut_values.bedrocs,
 }
-
-
-_SHORT = {"ap": average_precision, "rr": reciprocal_rank, "precision": precision_at_k}
+_SHORT = {
+    "ap": average_precision,
+    "map": average_precision,
+    "rr": reciprocal_rank,
+    "mrr": reciprocal_rank,
+    "roc_auc": auc,
+    "precision": _cuts.precision_at_k,
+    "p": _cuts.precision_at_k,
+    "recall": _cuts.recall_at_k,
+    "f1": _cuts.f1_at_k,
+    "hit": _cuts.hit_at_k,
+    "success": _cuts.hit_at_k,
+}
+# What a number after the @ means.
+_NUMBERS: dict[Any, str] = {_cuts.partial_auc: "max_fpr", _cuts.p_norm_push: "p", _cuts.bedroc: "alpha"}
 
 
 def metric_named(name: str, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
     """A metric by its name, and its options with those that the name implies: ``"ndcg@10"`` is NDCG with ``k=10``."""
     functions = {function.__name__: function for function in _VALUES} | _SHORT
-    plain, at, depth = name.partition("@") if isinstance(name, str) else (None, "", "")
-    function = functions.get(plain)
-    takes_depth = function is not None and "k" in inspect.signature(function).parameters
-    if function is None or (at and not takes_depth):
-        raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}, ndcg@k, precision@k")
-    if at and not (depth.isdecimal() and int(depth) > 0):
-        raise ValueError(f"metric is {name!r}: after the @ there must be an integer of at least 1")
+    plain, at, number = name.partition("@") if isinstance(name, str) else ("", "", "")
+    function = functions.get(plain.lower().replace("-", "_"))
+    option = _NUMBERS.get(function, "k")
+    if function is None or (at and option not in inspect.signature(function).parameters):
+        raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}, ndcg@k, precision@k, …")
     options = options or {}
-    if at and "k" in options:
-        raise ValueError(f"metric is {name!r}, with its depth in its name: k={options['k']} is a second one")
-    return function, {"k": int(depth)} | options if at else options
+    if not at:
+        return function, options
+    if option in options:
+        raise ValueError(f"metric is {name!r}, with its depth in its name: {option}={options[option]} is a second one")
+    return function, {option: _number(name, number, option)} | options
+
+
+def _number(name: str, text: str, option: str) -> int | float:
+    try:
+        if option == "k":
+            return check_k(int(text) if text.isdecimal() else text if text.endswith("%") else float(text))
+        return float(text)
+    except ValueError:
+        wanted = "an integer of at least 1, or a share such as 1%" if option == "k" else "a number"
+        raise ValueError(f"metric is {name!r}: after the @ there must be {wanted}") from None
 
 
 def per_query(

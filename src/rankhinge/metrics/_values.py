@@ -6,15 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankhinge.metrics._lists import Lists
-from rankhinge.metrics._policies import Floats, check_k
-from rankhinge.metrics._ranking import ranked
+from rankhinge.metrics._policies import Depth, Floats, depths_of
+from rankhinge.metrics._ranking import Ranking, ranked
 
 _LARGE_EXPONENT = 900
 
 
 def average_precisions(lists: Lists, ties: str) -> Floats:
+    r, precision = precisions_at_ranks(lists, ties)
+    return ratio(r.sum(precision), lists.count(lists.gains > 0))
+
+
+def precisions_at_ranks(lists: Lists, ties: str) -> tuple[Ranking, Floats]:
+    """The precision at each relevant sample's rank, 0 at others; on average over ties."""
     r = ranked(lists, ties)
     if ties == "threshold":
         last_rank = r.rank - r.place + r.tied - 1
@@ -24,10 +31,16 @@ def average_precisions(lists: Lists, ties: str) -> Floats:
         # then each sample before it in the group is so with probability (m - 1) / (g - 1).
         before = r.place * (r.tied_gain - 1) / np.maximum(r.tied - 1, 1)
         precision = r.tied_gain / r.tied * (r.gain_above + 1 + before) / r.rank
-    return _ratio(r.sum(precision), lists.count(lists.gains > 0))
+    return r, precision
 
 
 def reciprocal_ranks(lists: Lists, ties: str) -> Floats:
+    r, probability = first_relevant(lists, ties)
+    return r.sum(probability / r.rank)
+
+
+def first_relevant(lists: Lists, ties: str) -> tuple[Ranking, Floats]:
+    """The probability that the first relevant sample of the list stands at each place."""
     r = ranked(lists, ties)
     first = (r.gain_above == 0) & (r.tied_gain > 0)
     place, tied, relevant = r.place[first], r.tied[first], r.tied_gain[first]
@@ -38,8 +51,8 @@ def reciprocal_ranks(lists: Lists, ties: str) -> Floats:
     none_yet = np.where(place > 0, irrelevant_left / (tied - drawn), 1.0)
     probability = _product_within_groups(none_yet, place) * relevant / (tied - place)
     values = np.zeros_like(r.rank)
-    values[first] = probability / r.rank[first]
-    return r.sum(values)
+    values[first] = probability
+    return r, values
 
 
 def _product_within_groups(factors: Floats, place: Floats) -> Floats:
@@ -58,12 +71,12 @@ def aucs(lists: Lists, ties: str) -> Floats:
     negatives_above = r.rank - r.place - 1 - r.gain_above
     tied_negatives = r.tied - r.tied_gain
     negatives_below = np.repeat(n_negatives, sizes) - negatives_above - tied_negatives
-    return _ratio(r.sum(r.gain * (negatives_below + tied_negatives / 2)), n_positives * n_negatives)
+    return ratio(r.sum(r.gain * (negatives_below + tied_negatives / 2)), n_positives * n_negatives)
 
 
-def ndcgs(lists: Lists, ties: str, k: int | None) -> Floats:
-    last_rank = np.inf if k is None else check_k(k)
-    return _discounted(lists, ties, lambda rank: (rank <= last_rank) / np.log2(1 + rank), True)
+def ndcgs(lists: Lists, ties: str, k: Depth | None) -> Floats:
+    depths = None if k is None else depths_of(k, lists.sizes)
+    return _discounted(lists, ties, lambda rank: 1 / np.log2(1 + rank), True, depths)
 
 
 def rbps(lists: Lists, ties: str, persistence: float, normalize: bool) -> Floats:
@@ -72,21 +85,20 @@ def rbps(lists: Lists, ties: str, persistence: float, normalize: bool) -> Floats
     return _discounted(lists, ties, lambda rank: (1 - persistence) * persistence ** (rank - 1), normalize)
 
 
-def precisions_at_k(lists: Lists, ties: str, k: int) -> Floats:
-    last_rank = check_k(k)
-    return _discounted(lists, ties, lambda rank: (rank <= last_rank) / last_rank, False)
-
-
-def _discounted(lists: Lists, ties: str, discount: Callable[[Floats], Floats], normalize: bool) -> Floats:
-    """Sum of gain times discount(rank), divided by its greatest value if `normalize`."""
+def _discounted(
+    lists: Lists, ties: str, discount: Callable[[Floats], Floats], normalize: bool, depths: Floats | None = None
+) -> Floats:
+    """Sum of gain times discount(rank) over the first places, divided by its greatest value if `normalize`."""
     if normalize:
         lists = _within_range(lists)
     r = ranked(lists, ties)
-    value = r.sum(r.tied_gain / r.tied * discount(r.rank))
+    value = r.sum(
+        r.tied_gain / r.tied * discount(r.rank) * _inside(r.rank, np.diff(r.starts, append=len(r.rank)), depths)
+    )
     if not normalize:
         return value
     # The mean gain of a tied group can be an ulp above the gains it is the mean of.
-    return np.minimum(_ratio(value, _greatest(lists, discount)), 1.0)
+    return np.minimum(ratio(value, _greatest(lists, discount, depths)), 1.0)
 
 
 def _within_range(lists: Lists) -> Lists:
@@ -103,18 +115,23 @@ def _within_range(lists: Lists) -> Lists:
     return replace(lists, gains=np.ldexp(lists.gains, -exponents[lists.list_index]))
 
 
-def _greatest(lists: Lists, discount: Callable[[Floats], Floats]) -> Floats:
+def _inside(rank: Floats, counts: NDArray[np.intp], depths: Floats | None) -> Floats:
+    """1 for ranks that count, of so many rows of each list."""
+    return np.ones_like(rank) if depths is None else (rank <= np.repeat(depths, counts)).astype(np.float64)
+
+
+def _greatest(lists: Lists, discount: Callable[[Floats], Floats], depths: Floats | None) -> Floats:
     """Sum of gain times discount(rank) with the greatest gains first; rows without gain need no rank."""
     rows = np.flatnonzero(lists.gains)
     rows = rows[np.lexsort((-lists.gains[rows], lists.list_index[rows]))]
     list_index, n_lists = lists.list_index[rows], len(lists.queries)
     counts = np.bincount(list_index, minlength=n_lists)
     rank = (np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1).astype(np.float64)
-    values: Floats = lists.gains[rows] * discount(rank)
+    values: Floats = lists.gains[rows] * discount(rank) * _inside(rank, counts, depths)
     return np.bincount(list_index, values, n_lists).astype(np.float64)
 
 
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Divide, with nan where the denominator is 0."""
     undefined = np.full_like(numerator, np.nan)
     return np.divide(numerator, denominator, out=undefined, where=denominator > 0)
