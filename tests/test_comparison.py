@@ -105,3 +105,37 @@ def test_holm_by_hand():
     assert metrics.holm([0.5]).tolist() == [0.5]
     # 4 × 0.01; 3 × 0.02; the larger of that and 2 × 0.02; never above 1.
     assert metrics.holm([0.02, 0.9, 0.01, 0.02]) == pytest.approx([0.06, 0.9, 0.04, 0.06])
+
+
+def simulated(rng, n_queries):
+    """Queries of ten documents, one to four of them relevant, and two models, the second one a little better."""
+    n_relevant = rng.integers(1, 5, n_queries)
+    y = (np.arange(10) < n_relevant[:, None]).astype(int)
+    # Queries differ in how hard they are, for both models.
+    ease = rng.normal(size=(n_queries, 1))
+    noise = rng.normal(size=(n_queries, 10))
+    first = (0.8 + ease) * y + noise + 0.7 * rng.normal(size=noise.shape)
+    second = (1.0 + ease) * y + noise + 0.7 * rng.normal(size=noise.shape)
+    return y.ravel(), first.ravel(), second.ravel(), np.repeat(np.arange(n_queries), 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["ap", "ndcg@3"])
+def test_coverage_of_intervals(metric):
+    """Nominal 95 % intervals hold the truth in 93 to 97 % of 2,000 sets of 200 queries."""
+    rng = np.random.default_rng(0)
+    y, first, second, qid = simulated(rng, 400_000)
+    _, before = metrics.per_query(metric, y, first, qid)
+    _, after = metrics.per_query(metric, y, second, qid)
+    truth, gain = after.mean(), (after - before).mean()
+    held = np.zeros(2)
+    n_sets = 2000
+    for _ in range(n_sets):
+        y, first, second, qid = simulated(rng, 200)
+        value = metrics.interval(metric, y, second, qid=qid)
+        difference = metrics.compare(metric, y, first, second, qid=qid)
+        held += [value.low <= truth <= value.high, difference.low <= gain <= difference.high]
+    print(
+        f"\n{metric}: intervals of a model hold the truth in {held[0] / n_sets:.1%}, of a difference in {held[1] / n_sets:.1%}"
+    )
+    assert np.all((held >= 0.93 * n_sets) & (held <= 0.97 * n_sets))

@@ -17,6 +17,8 @@ from rankhinge.datasets import written
 from rankhinge.persistence.encoding import decode, encode
 from rankhinge.persistence.errors import ModelFileError
 from rankhinge.persistence.foreign import describe_foreign
+from rankhinge.persistence.tensors import load as from_bytes
+from rankhinge.persistence.tensors import save as to_bytes
 
 __all__ = ["load", "save"]
 
@@ -38,23 +40,12 @@ _ZEROS = "0" * 64
 _SUMMARY = {"classes": "classes_", "feature_names": "feature_names_in_", "gap": "gap_", "status": "status_"}
 
 
-def _safetensors() -> Any:
-    try:
-        return importlib.import_module("safetensors.numpy")
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("safetensors"):
-            raise
-        raise ModuleNotFoundError(
-            "model files need safetensors: pip install 'rankhinge[files]'", name="safetensors"
-        ) from None
-
-
 def _estimator(name: str) -> Any:
     return getattr(importlib.import_module(f"rankhinge.{_ROOMS[name]}"), name)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a file that holds numbers and text, no program (extra ``files``).
+    """Write a fitted model to a file that holds numbers and text, no program.
 
     Equal models give equal bytes. `load` gives back an estimator with the same bits in every attribute.
 
@@ -69,8 +60,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ------
     ModelFileError
         If the model is not fitted, is none of ours, or has a part that a file cannot hold, such as a loss of one's own.
-    ModuleNotFoundError
-        Without safetensors.
 
     Examples
     --------
@@ -103,7 +92,6 @@ def _serialised(model: Any) -> bytes:
         check_is_fitted(model)
     except NotFittedError:
         raise ModelFileError(f"{name} is not fitted: there is nothing to save") from None
-    to_bytes = _safetensors().save
     tensors: dict[str, NDArray[Any]] = {}
     state = model.__getstate__()
     parameters = model.get_params(deep=False)
@@ -119,7 +107,7 @@ def _serialised(model: Any) -> bytes:
         "versions": _versions(),
     }
     text = json.dumps(head, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    raw: bytes = to_bytes(tensors, metadata={_KEY: text})
+    raw = to_bytes(tensors, {_KEY: text})
     return raw.replace(_ZEROS.encode(), _digest(raw).encode(), 1)
 
 
@@ -167,8 +155,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If the file is no such file, was cut off or changed, or needs a newer rankhinge: the message says which.
-    ModuleNotFoundError
-        Without safetensors.
     """
     name = os.fspath(path)
     try:
@@ -181,10 +167,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     except PermissionError:
         raise ModelFileError("the file may not be read (permission denied)", name) from None
     head = _head(raw, name)
-    tensors = _safetensors().load(raw)
-    del raw
     try:
-        return _restored(head, tensors)
+        return _restored(head, from_bytes(raw))
     except ModelFileError as error:
         raise ModelFileError(error.what, name) from None
     except Exception as error:
