@@ -136,6 +136,7 @@ def test_coverage_of_intervals(metric):
         difference = metrics.compare(metric, y, first, second, qid=qid)
         held += [value.low <= truth <= value.high, difference.low <= gain <= difference.high]
     print(
-        f"\n{metric}: intervals of a model hold the truth in {held[0] / n_sets:.1%}, of a difference in {held[1] / n_sets:.1%}"
+        f"\n{metric}: intervals of a model hold the truth in {held[0] / n_sets:.1%}, "
+        f"of a difference in {held[1] / n_sets:.1%}"
     )
     assert np.all((held >= 0.93 * n_sets) & (held <= 0.97 * n_sets))

@@ -65,3 +65,33 @@ def test_formulas_come_from_the_cache_and_are_told_apart(tmp_path):
     assert first == second
     assert len(set(ast.literal_eval(first))) >= 3
     assert (int(no_hits), int(hits)) == (0, 12)
+
+
+NOTICE = "compiling kernels, once, about "
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_who_waits_for_the_compiler_is_told(tmp_path, verbose):
+    """With an empty cache and somebody who looks; a second process finds all of it, and says nothing."""
+    program = (
+        "import numpy as np, rankhinge; X = np.random.default_rng(0).normal(size=(60, 3)); "
+        f"rankhinge.RankSVC(bound='convex', C=1.0, verbose={verbose}).fit(X, X[:, 0] > 0)"
+    )
+    environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path))
+    for is_first in (True, False):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stderr.count(NOTICE) == int(is_first and verbose)
+    if verbose == 0:
+        return
+    assert (
+        f"kept in {tmp_path}"
+        in subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment | {"NUMBA_CACHE_DIR": str(tmp_path / "new")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+    )

@@ -178,3 +178,11 @@ def test_can_be_used_again(clock):
     iterate(progress, clock, 1, 1.0)
     iterate(progress, clock, 1, 2.0)
     assert [line.split()[-2] for line in log.getvalue().splitlines()] == ["1.0", "2.0"]
+
+
+def test_the_time_left():
+    stream = io.StringIO()
+    with Progress(2, ("point", "of at most"), stream=stream) as progress:
+        progress._began -= 6.0
+        progress.update(**{"point": 2.0, "of at most": 8.0})
+    assert re.fullmatch(r"point 2  of at most 8  time 6\.\d s  left 18 s\n", stream.getvalue())

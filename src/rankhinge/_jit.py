@@ -11,7 +11,11 @@ The cache is a convenience. Where there is no folder to write to, or no room in 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -20,12 +24,63 @@ from typing import Any
 from numba import njit
 from numba.core.ccallback import CFunc
 
+from rankhinge._progress import is_terminal, is_watched
+
 __all__ = ["callback", "compiled", "inner", "kernel", "once"]
 
 # Kernels divide by nothing that can be 0: a check at each division would be a branch, and more to compile. They have no
 # expressions of whole arrays either, which could be rewritten as one loop.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
 _warned = False
+# Seconds of compiling after which somebody who waits is told: less than one, in which patience ends.
+_PATIENCE = 0.5
+# What a first fit compiles, in seconds, on a machine of today: something to go by.
+_FIRST_FIT = 10
+
+
+class _Notice:
+    """Says once a process that kernels are being compiled, if that takes a while and somebody is looking.
+
+    A kernel that has to be compiled finds no entry in its cache first, and saves one at last; the kernels that it calls
+    do so meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_open = 0
+        self._began = 0.0
+        self._spent = 0.0
+        self._is_said = False
+
+    def begins(self, folder: str) -> None:
+        """A kernel is going to be compiled, and kept in that folder."""
+        with self._lock:
+            self._n_open += 1
+            if self._is_said or self._n_open > 1:
+                return
+            self._began = time.monotonic()
+            timer = threading.Timer(max(0.0, _PATIENCE - self._spent), self._say, [folder])
+        timer.daemon = True
+        timer.start()
+
+    def ends(self) -> None:
+        """A kernel has been compiled."""
+        with self._lock:
+            self._n_open = max(0, self._n_open - 1)
+            if self._n_open == 0:
+                self._spent += time.monotonic() - self._began
+
+    def _say(self, folder: str) -> None:
+        with self._lock:
+            if self._is_said or self._n_open == 0 or not (is_watched() or is_terminal(sys.stderr)):
+                return
+            self._is_said = True
+        # A stream that is closed or broken is no reason to lose a fit.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            print(f"compiling kernels, once, about {_FIRST_FIT} s; kept in {folder}", file=sys.stderr, flush=True)
+
+
+_notice = _Notice()
 
 
 def _without_cache(reason: object) -> None:
@@ -55,19 +110,26 @@ def _cached(decorate: Callable[..., Any], function: Callable[..., Any]) -> Any:
 
 
 def _keep_if_possible(made: Any) -> None:
-    """Let the function's cache fail to save: numba would pass on the error of a full disk."""
+    """Let the function's cache fail to save: numba would pass on the error of a full disk. Tell who waits for it."""
     cache = getattr(made, "_cache", None)
     if cache is None:
         return
-    save = cache.save_overload
+    save, load = cache.save_overload, cache.load_overload
 
     def save_overload(*arguments: Any) -> None:
+        _notice.ends()
         try:
             save(*arguments)
         except OSError as error:
             _without_cache(error)
 
-    cache.save_overload = save_overload
+    def load_overload(*arguments: Any) -> Any:
+        found = load(*arguments)
+        if found is None:
+            _notice.begins(str(cache.cache_path))
+        return found
+
+    cache.save_overload, cache.load_overload = save_overload, load_overload
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:

@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "is_terminal", "is_watched"]
 
 # Seconds between two displays: as often as the eye can follow, and as often as a log can bear.
 _TERMINAL_INTERVAL = 0.1
 _LOG_INTERVAL = 5.0
+# Columns that tell how far a search is: their quotient gives the time left.
+_DONE, _OF = "point", "of at most"
+# How many displays are open in this process.
+_n_open = 0
+_lock = threading.Lock()
+
+
+def _count(change: int) -> None:
+    global _n_open
+    with _lock:
+        _n_open += change
 
 
 class _Stream(Protocol):
@@ -75,8 +87,9 @@ class Progress:
         self._began = self._last_shown = time.monotonic()
         self._waiting, self._n_shown, self._n_standing = None, 0, 0
         if self._verbose > 0:
+            _count(1)
             self._stream = sys.stderr if self._destination is None else self._destination
-        self._rewrites = self._verbose == 1 and _is_terminal(self._stream)
+        self._rewrites = self._verbose == 1 and is_terminal(self._stream)
         self._interval = _TERMINAL_INTERVAL if self._rewrites else _LOG_INTERVAL
         if self._verbose > 1:
             self._interval = 0.0
@@ -92,6 +105,8 @@ class Progress:
             self._show(self._waiting)
         if self._n_standing:
             self._write("\n")
+        if self._verbose > 0:
+            _count(-1)
         self._stream = None
 
     def update(self, **values: float) -> None:
@@ -110,6 +125,10 @@ class Progress:
         now = time.monotonic()
         fields = [_field(name, values[name]) for name in self._columns if name in values]
         fields.append(f"time {now - self._began:.1f} s")
+        if values.get(_DONE, 0) > 0 and _OF in values:
+            # Later points may be dearer, or left out: a rough figure, without decimals.
+            left = (now - self._began) * (values[_OF] - values[_DONE]) / values[_DONE]
+            fields.append(f"left {max(0.0, left):.0f} s")
         line = "  ".join(fields)
         if self._rewrites:
             # A line that wraps cannot be rewritten: keep it within the window.
@@ -133,7 +152,13 @@ class Progress:
             self._stream = None
 
 
-def _is_terminal(stream: _Stream | None) -> bool:
+def is_watched() -> bool:
+    """Whether any display is open: somebody wants to know what takes so long."""
+    return _n_open > 0
+
+
+def is_terminal(stream: _Stream | None) -> bool:
+    """Whether a stream is a terminal, be it none or closed."""
     try:
         return bool(stream.isatty())  # type: ignore[union-attr]
     except (OSError, ValueError, AttributeError):

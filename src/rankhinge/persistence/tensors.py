@@ -1,8 +1,8 @@
 """The safetensors format, written and read by NumPy alone: a plain install can keep models, too.
 
-Eight bytes with the length of the header, little-endian; the header, JSON, filled up with blanks to a multiple of 8; the
-tensors, one after the other, little-endian and in C order. The order is that of the library ``safetensors``, the widest
-types first and names in order, so that both write the same bytes.
+Eight bytes with the length of the header, little-endian; the header, JSON, filled up with blanks to a multiple of 8;
+the tensors, one after the other, little-endian and in C order. The order is that of the library ``safetensors``, the
+widest types first and names in order, so that both write the same bytes.
 """
 
 from __future__ import annotations
