@@ -27,7 +27,7 @@ def public_things():
     for room in ROOMS:
         module = importlib.import_module(f"rankhinge.{room}")
         for name in module.__all__:
-            if name not in rankhinge._HOME:
+            if rankhinge._HOME.get(name) != room:
                 yield module.__name__, name, getattr(module, name)
 
 

@@ -15,8 +15,10 @@ def publish(room: str) -> None:
     that can be imported from there, and the room's own name for its others. A room calls it when it has been filled.
     """
     package, module = sys.modules[room.partition(".")[0]], sys.modules[room]
+    homes: dict[str, str] = package._HOME
     private = (f"{room}.", f"{package.__name__}._")
     for name in module.__all__:
         thing = getattr(module, name)
         if isinstance(thing, type | FunctionType) and thing.__module__.startswith(private):
-            thing.__module__ = package.__name__ if name in package.__all__ else room
+            # Two rooms may have a name in common: the package has that of one.
+            thing.__module__ = package.__name__ if f"{package.__name__}.{homes.get(name)}" == room else room

@@ -19,7 +19,7 @@ from rankhinge.svm import lockstep
 from rankhinge.svm import path as path_module
 from rankhinge.svm.following import _overfits
 from rankhinge.svm.quality import lists_metric
-from rankhinge.svm.rank_svc import encode_targets
+from rankhinge.svm.targets import encode_targets
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 CS = [0.1, 10.0, 1000.0]

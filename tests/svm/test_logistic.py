@@ -14,7 +14,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective, one_list
 from rankhinge.svm.logistic import _profiles, fit_logistic
-from rankhinge.svm.ranker import ranking_lists
+from rankhinge.svm.query_lists import ranking_lists
 
 from .helpers import binary, graded, level_weights, multilabel
 

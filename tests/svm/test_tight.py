@@ -14,7 +14,7 @@ from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, structured_hin
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.svm import variance
-from rankhinge.svm.ranker import ranking_lists
+from rankhinge.svm.query_lists import ranking_lists
 
 from .helpers import binary, graded, level_weights, multiclass, multilabel
 

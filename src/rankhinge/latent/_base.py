@@ -26,7 +26,7 @@ from rankhinge.latent.starts import INITS, class_means, first_choice, random_cho
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
 from rankhinge.svm._fitting import interrupts, warn_of_zeros, warn_user
-from rankhinge.svm.rank_svc import Targets, as_targets, encode_targets
+from rankhinge.svm.targets import Targets, as_targets, encode_targets
 from rankhinge.svm.threshold import cut_rankings
 
 __all__ = ["LatentMachine"]

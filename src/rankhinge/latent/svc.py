@@ -17,7 +17,7 @@ from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
 from rankhinge.losses import get_loss
 from rankhinge.svm._fitting import fitting
-from rankhinge.svm.rank_svc import Targets
+from rankhinge.svm.targets import Targets
 from rankhinge.svm.threshold import constant_intercepts
 
 __all__ = ["LatentSVC"]

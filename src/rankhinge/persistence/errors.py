@@ -19,7 +19,7 @@ class ModelFileError(ValueError):
     --------
     >>> raise ModelFileError("the file is empty", "model.safetensors")
     Traceback (most recent call last):
-    rankhinge.persistence.errors.ModelFileError: model.safetensors: the file is empty
+    rankhinge.persistence.ModelFileError: model.safetensors: the file is empty
     """
 
     def __init__(self, what: str, path: str | os.PathLike[str] | None = None) -> None:

@@ -16,7 +16,8 @@ from rankhinge.objective import RankingObjective, Scores, one_list
 from rankhinge.solvers import Violation, make_solver
 from rankhinge.svm._base import Tuning
 from rankhinge.svm._fitting import Unfinished, interrupts
-from rankhinge.svm.rank_svc import RankSVC, Targets
+from rankhinge.svm.rank_svc import RankSVC
+from rankhinge.svm.targets import Targets
 
 __all__ = ["ApproximateRankSVC"]
 

@@ -22,9 +22,11 @@ from rankhinge.svm.gains import Grades, grades_of
 from rankhinge.svm.label_names import label_names
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.query_folds import query_folds
-from rankhinge.svm.rank_svc import RankSVC, Targets, encode_targets
-from rankhinge.svm.ranker import NoUsableList, SVMRanker, ranking_lists, weights_of_rows
+from rankhinge.svm.query_lists import NoUsableList, ranking_lists, weights_of_rows
+from rankhinge.svm.rank_svc import RankSVC
+from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.search import GRIDS, PATHS, TUNED, Search
+from rankhinge.svm.targets import Targets, encode_targets
 from rankhinge.svm.threshold import cut_ranking
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]

@@ -21,8 +21,9 @@ from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.flat import ways_out
 from rankhinge.svm.following import Path
-from rankhinge.svm.rank_svc import as_targets, encode_targets, plain_targets
-from rankhinge.svm.ranker import SVMRanker, ranking_lists, without_words
+from rankhinge.svm.query_lists import ranking_lists, without_words
+from rankhinge.svm.ranker import SVMRanker
+from rankhinge.svm.targets import as_targets, encode_targets, plain_targets
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
 
