@@ -153,9 +153,13 @@ _INTRODUCTION = """\
 How long do forward and backward pass of a ranking loss take, and how much memory? Losses over *one list* rank n
 scores, 5 % of them relevant, standard normal, those of relevant samples raised by 0.5. Losses over *a batch of
 embeddings* take n embeddings of dimension 64 in 16 classes, and each sample ranks the others: n lists of n - 1. The
-two kinds are compared among themselves only. All in float32, on the CPU. Beside the time stands its ratio to the
+two kinds are compared among themselves only.
+
+All is float32, on the CPU. Beside the time stands its ratio to the
 yardstick: a `torch.sort` of the scores, or the n × n similarities. The rivals take turns in one run; a
-figure is a median. Each was first tried once in a process of its own: one that asked for more than {gigabytes:g} GB or
+figure is a median.
+
+Each was first tried once in a process of its own: one that asked for more than {gigabytes:g} GB or
 took more than {seconds} s is reported as such. Peak memory is that of the trial, as the system sees it (at n = 256k and
 more the median of three): it is rounded to pages, and includes what a library loads late."""
 

@@ -266,38 +266,24 @@ def _memory_section(results: dict[str, Any]) -> list[str]:
     return ["## Memory", text, text_table(header, rows)]
 
 
-LEFT_OUT = (
-    '`"frank-wolfe"` and `"subgradient"` go list by list and have nothing to gain from a single one: they are run on '
-    "VOC action, mq2008, mammography and CIFAR10_0 only, for at most 100 sweeps, and are marked where that was not "
-    'enough. `"quasi-newton"`, which is what the default does with four samples or more for each feature and in '
-    "lockstep, is shown on "
-    "these sets as well. Boosted trees are left out on VOC action (ten fits to 1280 dense features). Rivals that take "
-    "long are "
-    "timed fewer times, down to once: see the column of rounds. All rivals have their default parameters, only our "
-    "C is chosen (3 folds on the training part, on a grid: the default one, but for hiv_molecules and CIFAR10_0 a "
-    "lower one, as cross-validation picked the lower end of the default one and large C take long; the test scores of "
-    "hiv_molecules, which fall with C, had been seen by then, so its test column is no clean comparison); "
-    "the others would gain by tuning, too. The time of "
-    "choosing C is not part of the time of a fit. The validation part of mq2008 is not used."
-)
+LEFT_OUT = """\
+`"frank-wolfe"` and `"subgradient"` go list by list and have nothing to gain from a single one. They run on VOC action,
+mq2008, mammography and CIFAR10_0 only, for at most 100 sweeps, and are marked where that was not enough.
+`"quasi-newton"`, which is what the default does with four samples or more for each feature and in lockstep, is shown on
+these sets as well. Boosted trees are left out on VOC action (ten fits to 1280 dense features). Rivals that take long
+are timed fewer times, down to once: see the column of rounds. The validation part of mq2008 is not used.
+
+**Not tuned.** All rivals have their default parameters and would gain by tuning; only our C is chosen, by 3 folds on
+the training part. Its time is not part of the time of a fit. The grid is the default one, but for hiv_molecules and
+CIFAR10_0 a lower one: cross-validation had picked the lower end, and large C take long. The test scores of
+hiv_molecules, which fall with C, had been seen by then, so its test column is no clean comparison."""
 
 
 _EXPLANATION = """\
 - *Memory on VOC action.* The limit of ten arrays and the planes is less than 1 MB there. With fewer than four samples
-  for each feature the solver buys passes with memory: a span of up to d / 32 directions, an array of n for each, and
-  two thirds as many for cuts and the parts of the subgradient. Without parts and with 16 directions it needed 0.30 of
-  the cutting-plane method's passes (three classes) instead of 0.21, with 6 it was 0.34, and a quasi-Newton direction
-  in the span did not help; with 24 cuts a round and 30 directions it was 0.26. Parts save more than old directions
-  do: with 4 directions and all parts it is 0.25, for 30 arrays of n in a round, with half the parts 0.28.
-  `solver="quasi-newton"` keeps no span unless its steps get stuck; it takes twice the passes (0.46) and less time. A
-  model with planes for each of 16 groups of negatives needs no span: J is a sum over the negatives, and the k-th best
-  of group g with the rank 16 k + g gives a lower bound, by the rearrangement of suitable losses. But with a line
-  search on cached scores it takes 13, 23, 40 and 79 passes for phoning at C = 10² … 10⁵ (one group: 15, 25, 45, more
-  than 120; the span: 9, 13, 23, 72), for up to 700 planes. A sum of what
-  cannot be done without: scores, their coefficients and what inference sorts take some five of the ten arrays of n, w
-  and a few directions of length d (each 0.4 arrays here) two or three more. In two bytes a number, the rest holds the
-  scores of about ten directions, and twenty with their basis are what 0.25 asks for. So here the two targets, passes
-  and memory, exclude each other as far as we know; the plain cutting-plane method is beyond the limit as well.
+  for each feature the solver buys passes with memory: it keeps a span of up to d / 32 directions, with an array of n
+  for each, and two thirds as many for cuts. `solver="quasi-newton"` keeps no span; it takes twice the passes and less
+  time. The plain cutting-plane method is beyond the limit as well. The design notes have the variants that were tried.
 - *Memory elsewhere.* What is left beyond ten arrays is fixed: blocks of X in float64, buffers of BLAS and of the
   allocator.
 - *Lockstep, as if a fit were all passes.* The gain of one product with ten columns depends on the machine (2.4 on one,

@@ -281,12 +281,12 @@ at the latest, which leaves a gap in the layer's own problem.
   epochs a layer.
 - By gradients: Adam, rate {fine_learning_rate:g}; batches of 100 for cross-entropy and 0-1, of {block_size} for
   rankings. Images are not mirrored here, since layer-wise training works on fixed blocks.
-- How these were chosen: in trials on two pre-trained networks, with the figures of validation and test images in
-  view. Tried on the dense layers of one were λ = 1e-2 … 1e-4 for 0-1 and 1e-3 … 1e-6 for AP and NDCG (the value
+- These were chosen in trials on two pre-trained networks, with the figures of validation and test images in view. So
+  the comparison favours the AP loss a little, and the test images were not untouched.
+- Tried on the dense layers of one were λ = 1e-2 … 1e-4 for 0-1 and 1e-3 … 1e-6 for AP and NDCG (the value
   taken is the usual one of the method, and was the best for AP and NDCG), and for AP by gradients seven settings of
   optimiser, rate and a factor on the scores; for cross-entropy and for 0-1 by gradients no other setting was tried.
-  The number of passes was lowered from 3 for the sake of time after a trial on all layers. So the comparison
-  favours the AP loss a little, and the test images were not untouched.
+  The number of passes was lowered from 3 for the sake of time after a trial on all layers.
 - The best weights on the validation images are kept: by accuracy for cross-entropy and 0-1, else by the metric itself.
 - {n_seeds} seeds; whole runs with `"greedy"` for the first seed only. All of it took {minutes} minutes.
 

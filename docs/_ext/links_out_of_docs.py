@@ -3,6 +3,8 @@
 A page links to `../README.md` or `../examples`; these are no pages of the site. The files that are included in one (the
 changelog, the guide for contributors) become links to that page, all others plain text: the site links to nothing
 that it does not have.
+
+In a table of contents `papers*` stands for the pages of that name, if there are any.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ SHOWN_BY = {
 }
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
+PATTERN = re.compile(r"^([\w/-]+)\*\n", flags=re.MULTILINE)
+
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", mend_links)
@@ -30,6 +34,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 def mend_links(app: Any, name: str, content: list[str]) -> None:
     folder = (Path(app.srcdir) / name).parent
+    content[0] = PATTERN.sub(lambda line: _pages(line[1], folder), content[0])
     content[0] = LINK.sub(lambda link: _mended(link, folder, folder, Path(app.srcdir)), content[0])
 
 
@@ -53,6 +58,14 @@ def _mended(link: re.Match[str], written_in: Path, shown_in: Path, docs: Path) -
             return text
         found, hash_, anchor = docs / shown, "", ""
     return f"[{text}]({_relative(found, shown_in)}{hash_}{anchor})"
+
+
+def _pages(beginning: str, folder: Path) -> str:
+    return "".join(f"{page.relative_to(folder).with_suffix('').as_posix()}\n" for page in _matching(beginning, folder))
+
+
+def _matching(beginning: str, folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{beginning}*.md"))
 
 
 def _relative(file: Path, folder: Path) -> str:
