@@ -28,8 +28,9 @@ def check_certificate(model, K=None):
     assert np.all(np.diff(history["primal"]) <= 0)
     assert np.all(np.diff(history["dual"]) >= 0)
     assert np.all(np.diff(history["time"]) >= 0)
-    np.testing.assert_array_equal(history["primal"][..., -1], model.objective_)
-    np.testing.assert_array_equal(history["dual"][..., -1], model.dual_objective_)
+    # The history is what the solver saw; the last word comes from the coefficients, and counts rounding.
+    np.testing.assert_allclose(history["primal"][..., -1], model.objective_, rtol=1e-9)
+    np.testing.assert_allclose(history["dual"][..., -1], model.dual_objective_, rtol=1e-7)
     assert isinstance(model.n_passes_, int)
     assert model.n_passes_ >= np.max(model.n_iter_)
 
@@ -114,7 +115,7 @@ def test_passes_are_counted(monkeypatch, solver, data):
     X, y = data()
     passes = []
     kind = type(feature_map(X))
-    for name in ("scores", "adjoint"):
+    for name in ("scores", "adjoint", "pieces"):
         original = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda *a, original=original: passes.append(1) or original(*a))
     model = RankSVC(C=100.0, solver=solver, bound="convex").fit(X, y)
@@ -272,7 +273,7 @@ def test_the_bound_is_not_above_what_it_bounds(seed):
     y = X[:, 0] + rng.normal(size=30) > 0
     model = RankSVC("auc", 1.0, solver="cutting-plane", tol=1e-9, bound="convex").fit(X, y)
     assert model.dual_objective_ <= model.objective_
-    assert np.all(model.history_["dual"] <= model.objective_)
+    assert np.all(model.history_["dual"] <= model.objective_ * (1 + 1e-12))
     assert np.all(np.diff(model.history_["dual"]) >= 0)
 
 

@@ -177,6 +177,8 @@ HOLD = {
     "large offset": lambda X: X + 1e6,
     "rows nearly twice": lambda X: np.concatenate([X[:30], X[:30] + 1e-7 * X[30:]]),
     "a row far out": lambda X: X * np.where(np.arange(60) == 7, 1e7, 1.0)[:, None],
+    "rows of all lengths": lambda X: X * np.logspace(0, 12, 60)[:, None],
+    "tiny": lambda X: 1e-150 * X,
 }
 
 
@@ -185,8 +187,7 @@ def test_the_space_of_the_rows(hold):
     """Scores and lengths stay what they are."""
     X = hold(wide()[0])
     found, coordinates = fewer(X)
-    assert found.shape[0] == 60
-    assert found.shape[1] == np.linalg.matrix_rank(X.astype(float), rtol=1e-8) <= 60
+    assert found.shape == (60, 60)
     assert coordinates.n_features == 1100
     # Sums of slopes, as all that a solver visits.
     coef = np.random.default_rng(1).normal(size=(3, 60)) @ found
@@ -197,21 +198,18 @@ def test_the_space_of_the_rows(hold):
     np.testing.assert_allclose(X @ whole.T, found @ coef.T, rtol=1e-9, atol=1e-9 * np.abs(found).max())
     # For warm starts.
     np.testing.assert_allclose(coordinates.inside(whole), coef, rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(coordinates.everywhere(coef[0]), whole[0], rtol=1e-9, atol=1e-12)
+    # Along directions in which the rows hardly differ, sums of one or of several columns differ by rounding.
+    np.testing.assert_allclose(coordinates.everywhere(coef[0]), whole[0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(coordinates.inside(whole[0]), coef[0], rtol=1e-7, atol=1e-7)
 
 
 def test_where_the_space_of_the_rows_is_not_taken():
     X = wide()[0]
-    scattered = X * np.logspace(0, 12, 60)[:, None]
     many = np.random.default_rng(0).normal(size=(500, 4100))
-    for given in (X[:, :1000], np.tile(X, (3, 1)), scattered, np.zeros((60, 1100)), 1e200 * X, 1e-200 * X, many):
+    for given in (X[:, :1000], np.tile(X, (3, 1)), np.zeros((60, 1100)), many):
         found, coordinates = fewer(given)
         assert found is given
         assert isinstance(coordinates, AsGiven)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coordinates_module, "_orthogonal", lambda products, r, nothing: np.zeros((len(products), 1)))
-        assert fewer(X + 1e6)[0].shape == (60, 1100)
     # Where several problems share it, it is worth more samples.
     assert fewer(many, 2)[0].shape == (500, 500)
 

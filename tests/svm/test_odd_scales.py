@@ -9,9 +9,12 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from rankhinge import RankSVC, structured_hinge
+from rankhinge import RankSVC, SVMRanker, rank_svm_path, structured_hinge
+from rankhinge.objective import RankingObjective
 from rankhinge.solvers import bundle
+from rankhinge.solvers.certificate import Certificate, CertificateError, relative_gap, unit_of_rounding
 from rankhinge.solvers.subspace import extension
+from tests import judge
 
 
 def rows_of_all_lengths(seed, n=20, d=1200, decades=3.0):
@@ -46,3 +49,121 @@ def test_rows_of_all_lengths(seed, decades, monkeypatch):
     found = value(X, y, model.coef_[0], 1.0)
     assert model.objective_ == pytest.approx(found, rel=1e-6)
     assert found < value(X, y, np.zeros(X.shape[1]), 1.0)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def an_id_column(seed, offset, spread, n=40, d=1500):
+    """Normal features, one of them replaced by large whole numbers."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, seed % d] = offset + (rng.integers(0, spread, n) if spread else 0)
+    return X, np.arange(n) % 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("offset", "spread"), [(1e14, 10**6), (1e13, 0), (1.7e12, 10**9), (0, 20)])
+def test_ids_and_timestamps_do_not_hide_the_others(seed, offset, spread):
+    """A w that ignores the column has 0.006; the bound was once 67."""
+    X, y = an_id_column(seed, offset, spread)
+    model = RankSVC(bound="convex", C=100.0).fit(X, y)
+    judge.check(model, X, y)
+    without = X.copy()
+    without[:, seed] = 0.0
+    # Beside numbers that differ by 1e9 the others are rounding, and the status says so.
+    if spread == 10**9:
+        assert model.status_ in ("stalled", "precision")
+        return
+    assert model.objective_ <= 1.01 * RankSVC(bound="convex", C=100.0).fit(without, y).objective_
+
+
+def test_a_query_id_as_a_feature():
+    X, y = an_id_column(3, 1e13, 0)
+    qid = np.arange(40) // 8
+    X[:, 3] += qid
+    model = SVMRanker(bound="convex", C=100.0).fit(X, y, qid=qid)
+    judge.check(model, X, y, qid=qid)
+    assert model.objective_ < 1.0
+
+
+@pytest.mark.parametrize("loss", ["zero-one", "ap"])
+@pytest.mark.parametrize("offset", [1e3, 1e4, 1e8])
+@pytest.mark.parametrize("seed", range(5))
+def test_offsets(loss, offset, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(10, 1024)) + offset, np.arange(10) % 2
+    judge.check(RankSVC(loss, bound="convex", C=1e5).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e10, 1e13, 1e150])
+@pytest.mark.parametrize("seed", range(3))
+def test_far_warm_starts(size, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 5))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    model = RankSVC(bound="convex", C=10.0, warm_start=True).fit(X, y)
+    expected = model.objective_
+    model.coef_ = size * rng.normal(size=model.coef_.shape)
+    model.fit(X, y)
+    judge.check(model, X, y)
+    assert model.status_ == "converged"
+    assert model.objective_ <= expected * (1 + 1e-3)
+
+
+def test_where_rounding_decides_the_status_says_so():
+    """Scores of 1e9 with errors of 1e-7, times C, are more than the objective."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3)) + 1e9
+    y = np.arange(30) % 2
+    with pytest.warns(ConvergenceWarning, match="scale the features"):
+        model = RankSVC(bound="convex", C=1e6).fit(X, y)
+    assert model.status_ != "converged"
+    assert model.gap_ > model.tol
+    judge.check(model, X, y)
+
+
+@pytest.mark.parametrize("factor", [1.01, 1.5])
+def test_a_false_bound_raises(monkeypatch, factor):
+    """Planes whose offsets are too large prove what is not so."""
+    evaluate = RankingObjective.evaluate
+
+    def spoilt(self, scores, coefficients=True):
+        found = evaluate(self, scores, coefficients)
+        return found._replace(loss=factor * found.loss)
+
+    monkeypatch.setattr(RankingObjective, "evaluate", spoilt)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] + rng.normal(size=60) > 0
+    with pytest.raises(CertificateError, match="lies above the objective"):
+        RankSVC(bound="convex", C=10.0, tol=1e-6).fit(X, y)
+
+
+@pytest.mark.parametrize("decades", [3.0, 5.0])
+def test_paths(decades):
+    for seed in range(6):
+        X, y = rows_of_all_lengths(seed, decades=decades)
+        for given in (X, sparse.csr_array(X)):
+            path = rank_svm_path(given, y, [0.01, 1.0, 100.0])
+            for C, w, found, lower in zip(path.Cs, path.coefs[:, 0], path.objectives[:, 0], path.dual_objectives[:, 0]):
+                assert found == pytest.approx(value(X, y, w, C), rel=1e-9)
+                assert lower <= found
+
+
+def test_the_certificate_by_hand():
+    certificate = Certificate(
+        *np.array([[2.0, 2.0, 0.0, np.inf], [1.9, 2.1, 0.0, 0.0], [0.0, 0.2, 0.1, 0.0], [0.0] * 4])
+    )
+    np.testing.assert_allclose(certificate.lower, [1.9, 1.9, 0.0, 0.0])
+    np.testing.assert_allclose(certificate.gap, [0.05, 0.05, 0.0, np.inf])
+    certificate.check()
+    states = np.array(["converged", "converged", "converged", "running"])
+    assert certificate.status(states, 0.01).tolist() == ["precision", "precision", "converged", "running"]
+    with pytest.raises(CertificateError, match=r"2\.1.*2\.0"):
+        certificate._replace(rounding=np.full(4, 0.05)).check()
+    np.testing.assert_allclose(
+        relative_gap([1.0, 0.0, 1.0], [1.0 + 1e-12, 0.0, -np.inf]), [-1e-12, 0.0, np.inf], rtol=1e-3
+    )
+    assert unit_of_rounding(1) == np.finfo(float).eps
+    assert unit_of_rounding(10**6) < 1e-11

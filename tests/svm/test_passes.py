@@ -18,7 +18,7 @@ from .helpers import binary, graded, multiclass, multilabel
 def products(monkeypatch):
     """Grows by one with each ``X @ W``, each ``Xᵀ U`` and each look at the variance of the features."""
     made, kind = [], type(feature_map(np.ones((1, 1))))
-    for name in ("scores", "adjoint"):
+    for name in ("scores", "adjoint", "pieces"):
         original = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda *a, original=original: made.append(1) or original(*a))
     monkeypatch.setattr(tight, "variances_within", lambda *a: made.append(1) or variances_within(*a))

@@ -73,5 +73,6 @@ def test_what_one_C_has_found_serves_the_next():
     X, y = binary(n=200, d=10, noise=2.0)
     path = rank_svm_path(X, y, [50.0, 50.0], tol=1e-5)
     assert path.n_passes[0] > 10
-    assert path.n_passes[1] <= 2
+    # The last word takes one more.
+    assert path.n_passes[1] <= 3
     np.testing.assert_array_equal(path.coefs[0], path.coefs[1])

@@ -8,7 +8,8 @@ Other rooms add maps for their own containers with `register`.
 """
 
 from rankhinge.features import sparse  # noqa: F401 (registers itself, as the dense map does)
+from rankhinge.features.audit import Audit, audit
 from rankhinge.features.dense import BLOCK_ENTRIES
 from rankhinge.features.maps import FeatureMap, feature_map, register
 
-__all__ = ["BLOCK_ENTRIES", "FeatureMap", "feature_map", "register"]
+__all__ = ["BLOCK_ENTRIES", "Audit", "FeatureMap", "audit", "feature_map", "register"]

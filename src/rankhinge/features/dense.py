@@ -47,6 +47,11 @@ class _Dense:
         rows = self._rows[:, index].T if self._transposed else self._rows[index]
         return np.asarray(rows, dtype=np.float64)
 
+    def pieces(self) -> Iterator[tuple[slice, slice, NDArray[np.float64]]]:
+        """X in float64, some stored rows at a time: which rows, which columns, and their entries."""
+        for part, block in self._blocks():
+            yield (slice(None), part, block.T) if self._transposed else (part, slice(None), block)
+
     def _each_row(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
         """``factors @ rowsᵀ``: one result for each stored row."""
         if self._direct:

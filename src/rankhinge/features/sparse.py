@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -119,6 +121,15 @@ class _Sparse:
         if self._by_rows is None:
             self._by_rows = self.sparse_matrix.tocsr()
         return np.asarray(self._by_rows[index].toarray(), dtype=np.float64)
+
+    def pieces(self) -> Iterator[tuple[slice, slice, Any]]:
+        """X in float64, some stored rows at a time: which rows, which columns, and their entries."""
+        for first, last in itertools.pairwise(self._shares.tolist()):
+            part = slice(first, last)
+            if last > first and self._transposed:
+                yield slice(None), part, self.sparse_matrix[:, part].astype(np.float64)
+            elif last > first:
+                yield part, slice(None), self.sparse_matrix[part].astype(np.float64)
 
     def _each_row(self, factors: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
         result = np.empty((factors.shape[1], n_rows))

@@ -95,6 +95,18 @@ class Lists:
         """How many usable lists there are."""
         return self.offsets.size - 1
 
+    def most_changes(self, n_samples: int) -> NDArray[np.float64]:
+        """How much J changes at most with the score of each sample, (n,): ``2 / P`` and ``2 / N`` in each level."""
+        inside = np.zeros(int(self.offsets[-1]))
+        for level in self.levels:
+            offsets = self.offsets[: level.n_lists + 1]
+            sizes, n_relevant = np.diff(offsets), np.add.reduceat(level.relevant.astype(np.int64), offsets[:-1])
+            counts = np.where(level.relevant, np.repeat(n_relevant, sizes), np.repeat(sizes - n_relevant, sizes))
+            inside[: level.n_samples] += np.repeat(2.0 * level.weights, sizes) / counts
+        changes = np.zeros(n_samples)
+        self.scatter(inside, changes)
+        return changes
+
     def gather(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the scores of all samples (n,) those in the lists, (m,)."""
         if self.index is None:

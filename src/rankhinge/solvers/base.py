@@ -12,26 +12,22 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rankhinge.solvers.certificate import (
+    CONVERGED,
+    INFEASIBLE,
+    LEFT_OUT,
+    MAX_ITER,
+    MESSAGES,
+    RUNNING,
+    STALLED,
+    relative_gap,
+)
 from rankhinge.solvers.protocol import Array, Objective, Planes, SolverResult
 
-__all__ = ["Solver"]
-
-RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
-STALLED, INFEASIBLE, LEFT_OUT = "stalled", "infeasible", "left out"
+__all__ = ["CONVERGED", "INFEASIBLE", "LEFT_OUT", "MAX_ITER", "RUNNING", "Solver"]
 
 # Steps without any progress of primal or dual after which rounding must be the reason.
 _PATIENCE = 8
-
-_MESSAGES = {
-    CONVERGED: "the relative gap is at most tol",
-    MAX_ITER: "max_iter reached before the relative gap fell to tol",
-    STALLED: "neither primal nor dual has moved for some steps: rounding forbids a smaller gap",
-    INFEASIBLE: "the hard constraints contradict each other",
-    "interrupted": "interrupted; the best point so far",
-    "stopped": "stopped by a callback; the best point so far",
-    LEFT_OUT: "not asked for",
-    RUNNING: "not finished",
-}
 
 
 class Solver:
@@ -112,17 +108,12 @@ class Solver:
         return False
 
     def bound(self, k: int, value: float) -> None:
-        """Keep a lower bound if it is the best of problem k so far; beyond the primal value it is rounding."""
-        self.dual[k] = max(self.dual[k], min(value, self.best[k][0]))
+        """Keep a lower bound if it is the best of problem k so far."""
+        self.dual[k] = max(self.dual[k], value)
 
     def gaps(self) -> Array:
-        """Relative gaps, (K,); 0 if primal and dual are both 0."""
-        primal = self.primal
-        excess = np.maximum(primal - self.dual, 0.0)
-        known = np.isfinite(primal) & np.isfinite(self.dual)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            gap = np.where(excess == 0.0, 0.0, excess / np.abs(primal))
-        return np.where(known, gap, np.inf)
+        """Relative gaps, (K,), rounding not counted; inf as long as nothing is known."""
+        return relative_gap(self.primal, self.dual)
 
     def unfinished(self) -> np.ndarray:
         """Which problems have more to gain than tol allows, or rank nothing yet, (K,).
@@ -187,23 +178,26 @@ class Solver:
         return SolverResult(
             coef=np.stack([w for _, w in self.best], axis=1),
             objective=self.primal,
-            # A bound beyond the value that it bounds is rounding, and a lower one is a bound too.
-            dual_objective=np.minimum(self.dual, self.primal),
+            dual_objective=self.dual.copy(),
             gap=self.gaps(),
+            tolerated=self.tolerated(),
             n_iter=self.n_iter.copy(),
             n_passes=self.n_passes,
             history=self._history_arrays(),
             status=np.array(states),
-            message="; ".join(dict.fromkeys(_MESSAGES.get(s, s) for s in states)),
+            message="; ".join(dict.fromkeys(MESSAGES.get(s, s) for s in states)),
         )
 
     def _history_arrays(self) -> dict[str, Array]:
         K, T = len(self.best), len(self._history)
         columns = list(zip(*self._history, strict=True)) or [()] * 5
         primal, dual, gap = (np.array(column).reshape(T, K).T for column in columns[:3])
-        dual = np.minimum(dual, self.primal[:, None])
         seconds, passes = (np.tile(column, (K, 1)).reshape(K, T) for column in columns[3:])
         return {"primal": primal, "dual": dual, "gap": gap, "time": seconds, "passes": passes}
+
+    def tolerated(self) -> Array:
+        """By how much hard constraints that hold within their tolerance only may have raised the bounds, (K,)."""
+        return np.zeros(len(self.best))
 
     def planes(self) -> list[Planes]:
         """Planes for another fit, one set for each problem."""

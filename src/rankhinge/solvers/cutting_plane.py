@@ -42,6 +42,12 @@ class CuttingPlane(Solver):
             self.masters[k].solve()
             self.bound(int(k), self.masters[k].dual_value)
 
+    def tolerated(self) -> Array:
+        """As of `Solver`: what the multipliers of the constraints make of their tolerance."""
+        if self.constraints is None:
+            return super().tolerated()
+        return np.array([master.weight_of_constraints() for master in self.masters]) * self.constraints.tol
+
     def planes(self) -> list[Planes]:
         """The planes cut so far."""
         return [self._handed_on.get(k) or master.planes() for k, master in enumerate(self.masters)]

@@ -205,6 +205,11 @@ class Master:
         cuts.idle[:size] += 1
         cuts.idle[used] = 0
 
+    def weight_of_constraints(self) -> float:
+        """``Σ z (1 + |c|)`` over the hard constraints, with their multipliers z."""
+        cuts, hard = self._cuts, ~self._cuts.capped[: len(self)]
+        return float(self.multipliers[hard] @ (1.0 + np.abs(cuts.offsets[: len(self)][hard])))
+
     def _contradicts(self) -> bool:
         """Whether the multipliers show that the hard constraints contradict each other.
 

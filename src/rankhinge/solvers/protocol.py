@@ -159,7 +159,9 @@ class Violation(NamedTuple):
 
 
 class Constraints(Protocol):
-    """Hard linear constraints, generated as they are violated."""
+    """Hard linear constraints, generated as they are violated; each holds if it lacks no more than `tol` (1 + |c|)."""
+
+    tol: float
 
     def violated(self, weights: Array, scores: Handle, problems: Indices) -> list[Violation]:
         """For each column of `weights` (d, m), the worst constraints that it violates.
@@ -198,6 +200,8 @@ class SolverResult:
         A lower bound on the minimum.
     gap : (K,)
         ``(objective - dual_objective) / objective``.
+    tolerated : (K,)
+        By how much the tolerance of hard constraints may have raised the lower bound.
     n_iter : (K,) int
     n_passes : float
         Passes over the features, of all problems together; blocks and rows count in proportion.
@@ -215,6 +219,7 @@ class SolverResult:
     objective: Array
     dual_objective: Array
     gap: Array
+    tolerated: Array
     n_iter: Indices
     n_passes: float
     history: dict[str, Array]

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from rankhinge.solvers.base import CONVERGED, MAX_ITER, Solver
+from rankhinge.solvers.base import CONVERGED, MAX_ITER, RUNNING, Solver
 from rankhinge.solvers.bundle import Bundle
 from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.protocol import Array, Evaluation, Handle, Planes, TightObjective
@@ -36,6 +36,9 @@ __all__ = ["Tight"]
 
 # A window of iterations of the descent that gain less than this part of the tolerance ends it.
 _FINER = 0.1
+# Of the tolerance, for the gap of the convex problem, and for the way from where it touches G to its best point:
+# together they are the gap that is reported.
+_HALF = 0.5
 # C ascends from where the loss pulls w by this part of its length, in steps of a factor, each for so many iterations
 # and to so much coarser a tolerance than the last.
 _GENTLE, _FACTOR, _STAGE, _COARSER = 0.1, 4.0, 30, 5.0
@@ -118,7 +121,7 @@ class Tight(Solver):
         late = np.array([k for k in self.active if self.n_iter[k] >= self.max_iter], dtype=np.int64)
         if late.size and self._inner is not None:
             # It has not ended, but may have led lower already.
-            self._follow(self._inner, late)
+            self._follow(self._inner, late, 0.0)
         self._end(late, [MAX_ITER] * late.size)
         elapsed = time.perf_counter() - self._began
         dual = np.where(np.isinf(self.dual), np.nan, self.dual)
@@ -210,7 +213,7 @@ class Tight(Solver):
         self._inner = Bundle(
             _Tangent(self.objective, reference),
             self.C,
-            tol=self.tol,
+            tol=_HALF * self.tol,
             max_iter=self.max_iter,
             start=points,
             planes=planes,
@@ -227,39 +230,40 @@ class Tight(Solver):
         # Problems that ended in an earlier round keep the certificate of that. The gap is that of the best point, where
         # the convex problem touches G, not of the point that its solver has reached: G there is not known yet.
         active = self.active
-        self.dual[active] = np.minimum(inner.dual[active], self.primal[active])
+        self.dual[active] = inner.dual[active]
+        for k in active[self.gaps()[active] <= self.tol]:
+            if inner.status[k] == RUNNING:
+                inner.status[k] = CONVERGED
         if inner.done:
             self._conclude(inner)
 
     def _conclude(self, inner: Bundle) -> None:
-        """Go where the convex problem leads if that is lower; end where it does not lead noticeably lower."""
-        active = self.active
-        result, before = inner.result(), self.primal
+        """Go where the convex problem leads if that is noticeably lower; else end."""
+        active, result = self.active, inner.result()
         self._planes = [
             Planes(own.offsets, own.slopes + slope) for own, slope in zip(inner.planes(), self._slopes, strict=True)
         ]
         self._inner = None
-        self._follow(inner, active)
-        settled, outcomes = [], []
-        for k in active:
-            if not self.best[k][0] < before[k] - self.tol * abs(before[k]):
-                settled.append(k)
-                outcomes.append(str(result.status[k]))
-            else:
-                # What was certified lies behind: there is no gap until the next convex problem.
-                self.dual[k] = -np.inf
-        self._end(np.array(settled, dtype=np.int64), outcomes)
+        moved = self._follow(inner, active, _HALF * self.tol)
+        self._end(active[~moved], [str(result.status[k]) for k in active[~moved]])
 
-    def _follow(self, inner: Bundle, problems: np.ndarray) -> None:
-        """Go to the best points of the convex problems where G is lower: one pass."""
+    def _follow(self, inner: Bundle, problems: np.ndarray, least: float) -> np.ndarray:
+        """Go to the best points of the convex problems where G is lower by more than the part `least`: one pass.
+
+        Returns who has moved, (m,). For the others the convex problem touches G where they are, and its bound is their
+        certificate; the new points have none until the next convex problem.
+        """
         weights = np.stack([inner.best[k][1] for k in problems], axis=1)
         found = self.objective.evaluate_tight(self.objective.score(weights, problems), coefficients=False)
         self.n_passes += 1
+        moved = np.zeros(problems.size, dtype=bool)
         for c, k in enumerate(problems):
             value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
-            self.offer(int(k), value, weights[:, c].copy())
-            # Lower than the bound, which holds for the convex problem only, it may have led all the same.
-            self.dual[k] = min(self.dual[k], self.best[k][0])
+            before = self.best[k][0]
+            if value < before - least * abs(before):
+                moved[c] = self.offer(int(k), value, weights[:, c].copy())
+                self.dual[k] = -np.inf
+        return moved
 
     def _end(self, problems: np.ndarray, outcomes: list[str]) -> None:
         for k, outcome in zip(problems, outcomes):

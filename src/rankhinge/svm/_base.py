@@ -25,6 +25,7 @@ from rankhinge.solvers import SOLVERS, InTurn, Solver, SolverResult, Tight, make
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import AsGiven, Coordinates, fewer
 from rankhinge.svm.flat import CONSTANT, are_constant, ways_out
+from rankhinge.svm.last_word import Use, last_word
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
@@ -97,6 +98,14 @@ class Tuning(NamedTuple):
         return Tuning(*(value if isinstance(value, str) else value[group] for value in self))
 
 
+def _worth_it(start: NDArray[np.float64], objective: RankingObjective, C: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Starts (d, K), or 0 where ½‖w‖² alone is more than the objective at 0; no pass over X."""
+    at_zero = C * objective.evaluate(objective.zeros(np.arange(C.size)), coefficients=False).value
+    with np.errstate(over="ignore"):
+        worth_it = 0.5 * np.square(start).sum(axis=0) <= at_zero
+    return np.where(worth_it, start, 0.0)
+
+
 class _Beginning:
     """How starts are found: whether that is shown, and the interrupt that came meanwhile."""
 
@@ -156,8 +165,42 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     def _reduced(self, X: Any, n_problems: int) -> Any:
         """What stands for X in so many problems: in fewer coordinates, unless a start is given that may lie beside."""
         given = self.bound == "tight" and not isinstance(self.init, str)
-        X, self._coordinates = (X, AsGiven(X.shape[1])) if given else fewer(X, n_problems)
+        # Of a ranking's scores only the differences count, of a binary SVM's the scores themselves.
+        centred = self._ranks_only and get_loss(self.loss).is_ranking
+        X, self._coordinates = (X, AsGiven(X.shape[1])) if given else fewer(X, n_problems, centred=centred)
         return X
+
+    # Whether no stage of the fit looks at anything but differences of scores, if the loss does not.
+    _ranks_only = True
+
+    def _last_word(
+        self, result: SolverResult, objective: RankingObjective, use: Use | None = None
+    ) -> tuple[SolverResult, NDArray[np.float64]]:
+        """The result with what is proved of its coefficients, and these for all features, (K, d)."""
+        coordinates = self._coordinates
+        coef = coordinates.everywhere(result.coef.T.copy())
+        inner = result.coef
+        if coordinates.whole is not None:
+            objective, inner = (
+                RankingObjective(feature_map(coordinates.whole), objective.problems, objective.loss),
+                coef.T,
+            )
+        C = self._chosen.get("C_", np.ones(objective.n_problems))
+        centre = np.zeros_like(inner)
+        if self.bound == "tight" and "init_coef_" in self._chosen:
+            known = self._chosen["init_coef_"]
+            centre = (known if coordinates.whole is not None else coordinates.inside(known)).T
+        certified = last_word(
+            objective,
+            replace(result, coef=inner),
+            C,
+            centre,
+            self.tol,
+            tight=self.bound == "tight",
+            lengths=coordinates.lengths,
+            use=use,
+        )
+        return replace(certified, n_passes=certified.n_passes + coordinates.back), coef
 
     def _linear(self, X: Any) -> NDArray[np.float64]:
         """``X @ coef_.T``, of shape (n, K)."""
@@ -193,7 +236,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             with (
                 interrupts(),
                 Progress(self.verbose, _COLUMNS) as progress,
-                self._callbacks(lambda: self._fitted(result("running"))) as wants_stop,
+                self._callbacks(lambda: self._fitted(result("running"))[0]) as wants_stop,
             ):
                 while not solver.done:
                     solver.step()
@@ -225,6 +268,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             solver, chosen = self._tight_solver(objective, tuning, beginning, **options)
         else:
             chosen = {"C_": np.ones(group.size) if isinstance(tuning.C, str) else tuning.C}
+            if start is not None and "constraints" not in options:
+                options["start"] = _worth_it(start, objective, chosen["C_"])
             solver = make_solver(self.solver, objective, chosen["C_"], random_state=self.random_state, **options)
         for name, values in chosen.items():
             shape = (whole.n_problems, *values.shape[1:])
@@ -314,23 +359,24 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         yield wants_stop
         context.call_on_fit_task_end(**known, reconstruction_attributes=fitted)
 
-    def _store(self, result: SolverResult) -> None:
-        """Set all fitted attributes, at once: an interrupt finds none of them or all."""
+    def _store(self, result: SolverResult) -> SolverResult:
+        """Set all fitted attributes, at once: an interrupt finds none of them or all. Returns what is proved."""
         try:
-            fitted = self._fitted(result)
+            fitted, certified = self._fitted(result)
         except KeyboardInterrupt:
             # All is learnt already: what is left to do takes no time beside that.
-            self.__dict__.update(self._fitted(result))
+            self.__dict__.update(self._fitted(result)[0])
             raise
         self.__dict__.update(fitted)
+        return certified
 
     def _keep(self, reached: SolverResult) -> None:
         """Make a model of what an interrupt has left. All 0 it would rank nothing: an earlier one is worth more."""
         if reached.coef.any() or "coef_" not in self._earlier:
             self._store(reached)
 
-    def _fitted(self, result: SolverResult) -> dict[str, Any]:
-        """All fitted attributes."""
+    def _fitted(self, result: SolverResult) -> tuple[dict[str, Any], SolverResult]:
+        """All fitted attributes, and the result with what is proved of it."""
         raise NotImplementedError
 
     def _certificate(self, result: SolverResult, usable: NDArray[np.bool_] | None = None) -> dict[str, Any]:
@@ -354,7 +400,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         for name, values in self._chosen.items():
             value = spread(values, np.nan)
             fitted[name] = float(value) if usable.size == 1 and values.ndim == 1 else value
-        fitted["n_passes_"] = int(np.ceil(result.n_passes)) + self._coordinates.back
+        fitted["n_passes_"] = int(np.ceil(result.n_passes))
         fitted["history_"] = {key: spread(values) for key, values in result.history.items()}
         return fitted
 
@@ -367,14 +413,16 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         worst = float(np.max(result.gap))
         n_waiting = int(np.count_nonzero(np.isinf(result.objective) & (result.status == "stopped")))
         if worst > self.tol:
+            states = set(result.status[result.gap > self.tol].tolist())
             meaning = "the objective may be that much above its minimum"
             if n_waiting:
                 meaning = f"{n_waiting} of {result.gap.size} problems had not begun"
+            elif "precision" in states:
+                meaning = "that much may be rounding"
             elif self.bound == "tight":
                 meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
-            states = set(result.status[result.gap > self.tol].tolist())
             # More iterations do not help where rounding is what forbids a smaller gap, nor advice who wanted to stop.
-            limit = "Lower C" if states == {"stalled"} else "Increase max_iter, lower C"
+            limit = "Lower C" if states <= {"stalled", "precision"} else "Increase max_iter, lower C"
             advice = "" if states == {"stopped"} else f". {limit}, or scale the features"
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "

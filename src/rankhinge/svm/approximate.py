@@ -143,18 +143,22 @@ class ApproximateRankSVC(RankSVC):
         features, C = feature_map(X), tuning.C
         chosen = np.flatnonzero(usable)
         known = targets.known()
-        self._finish_with = (features, targets, usable)
+        first = RankingObjective(features, targets.lists_of(usable), get_loss("zero-one"))
+        self._finish_with = first, targets, usable
         binary, n_passes = self._binary_svm(features, targets, usable, C)
         margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
         signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
         self._describe(binary, signs, targets, usable)
         problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
         objective = RankingObjective(features, problems, get_loss(self.loss))
+        self._finish_with = objective, targets, usable
         # w₀ satisfies all constraints: the search begins with a feasible point.
         constraints = EasySamples(features, signs)
         result = self._solve(objective, tuning, n_passes + 1, start=binary, constraints=constraints)
-        self._store(result)
-        self._warn_of_flaws(result, objective)
+        self._warn_of_flaws(self._store(result), objective)
+
+    # Easy is what a binary SVM calls so.
+    _ranks_only = False
 
     def _describe(
         self,
@@ -177,7 +181,7 @@ class ApproximateRankSVC(RankSVC):
         self, features: FeatureMap, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], int]:
         """w₀ of each problem, of shape (d, K), and the passes over X that it took."""
-        objective = RankingObjective(features, targets.lists_of(usable), get_loss("zero-one"))
+        objective = self._finish_with[0]
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
         solver = make_solver("bundle", objective, C, **options)
         try:

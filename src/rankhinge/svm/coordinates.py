@@ -5,13 +5,16 @@ dense vectors, dozens for each problem, and where that space has few dimensions 
 
 - *Empty columns* of a sparse X are left out. Hashed features (scikit-learn's `HashingVectorizer` makes 2²⁰ of them) are
   empty for the most part.
-- *Few samples with many features* (gene expression, spectra) have coordinates in their row space instead. With an
-  orthonormal basis Q = Xᵀ A of it, :math:`X Q` stands for X and :math:`w = Q w'`: the same scores, the same lengths.
+- *Few samples with many features* (gene expression, spectra) have coordinates in their row space instead. With
+  Xᵀ = Q R, Q orthonormal, the triangular :math:`R^\top` stands for X and :math:`w = Q w'`: the same scores, the same
+  lengths.
 
-The latter is found from the products of the samples alone: :math:`X X^\top = V \Lambda V^\top` gives the basis
-:math:`X^\top V \Lambda^{-1/2}`, which is orthonormal but for rounding by the condition of X squared, and a second turn
-takes that away (CholeskyQR2: Yamamoto, Nakatsukasa, Yanagisawa and Fukaya 2015). X is read twice, block by block; a
-third time where it has directions that are tiny beside others, such as what rounding leaves of a mean.
+R alone is kept, and found block by block (Householder; Demmel, Grigori, Hoemmen and Langou 2012). Each row of Rᵀ has
+the products of a row of X that is off by rounding in its own size, however long the others are: what is proved for Rᵀ
+holds for X. The way back, :math:`w = X^\top R^{-1} w'`, is corrected once by the scores that it gives (Björck 1987).
+
+Where a constant added to all scores of a list changes nothing, so does one added to a column: columns are seen from
+their means then. Ids and timestamps would otherwise round away what the other columns say.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr
 
-from rankhinge.features import BLOCK_ENTRIES, feature_map
+from rankhinge.features import BLOCK_ENTRIES
 
 __all__ = ["AsGiven", "Coordinates", "fewer"]
 
@@ -33,8 +36,9 @@ _WORTH_IT = 1 / 2
 # The row space takes products of all pairs of samples. They are worth it for a single fit to so many samples, and for
 # the square root of k as many if k problems share them; and for so many features a sample.
 _SAMPLES, _FEATURES, _FEATURES_PER_SAMPLE = 400, 1024, 8
-# Squares of lengths in the row space, in parts of the largest: what is kept, and what is nothing but rounding.
-_KEPT, _NOTHING = 1e-10, 1e-22
+# Of singular values, in parts of the largest, for rows of length 1: below the first there is nothing but rounding, and
+# below the second a score says less about a coordinate than rounding hides.
+_NOTHING, _UNCERTAIN = np.finfo(np.float64).eps, np.finfo(np.float64).eps ** 0.5
 
 
 class Coordinates(Protocol):
@@ -46,6 +50,9 @@ class Coordinates(Protocol):
     back: int
     # Whether each belongs to one feature.
     of_features: bool
+    # X itself, and the lengths of the rows that stand for its own, where these are others.
+    whole: Any
+    lengths: NDArray[np.float64] | None
 
     def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of coefficients (..., d) those of the fit, (..., r)."""
@@ -57,7 +64,8 @@ class Coordinates(Protocol):
 class AsGiven:
     """The features themselves."""
 
-    there, back, of_features = 0, 0, True
+    there, back, of_features, whole = 0, 0, True, None
+    lengths: NDArray[np.float64] | None = None
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
@@ -72,7 +80,8 @@ class AsGiven:
 class _Columns:
     """Some of the columns; the others have the weight 0."""
 
-    there, back, of_features = 0, 0, True
+    there, back, of_features, whole = 0, 0, True, None
+    lengths: NDArray[np.float64] | None = None
 
     def __init__(self, n_features: int, used: NDArray[np.int64]) -> None:
         self.n_features, self.used = n_features, used
@@ -87,39 +96,61 @@ class _Columns:
 
 
 class _RowSpace:
-    """The basis ``Xᵀ A`` of the space of the rows."""
+    """Coordinates in the space of the rows: ``Qᵀ w`` for ``Xᵀ = Q R``."""
 
-    there, back, of_features = 3, 1, False
+    there, back, of_features = 1, 3, False
 
-    def __init__(self, X: NDArray[Any], A: NDArray[np.float64]) -> None:
-        self._features, self._A = feature_map(X), A
-        self.n_features = X.shape[1]
+    def __init__(self, X: NDArray[Any], R: NDArray[np.float64], centred: bool) -> None:
+        self.whole, self._centred, self.n_features = X, centred, X.shape[1]
+        self.lengths: NDArray[np.float64] | None = np.linalg.norm(R, axis=0)
+        # Rows of length 1: short ones must not drown beside long ones.
+        lengths = np.where(R.any(axis=0), self.lengths, 1.0)
+        left, values, right = np.linalg.svd(R / lengths)
+        kept, certain = (values > least * values[0] for least in (len(R) * _NOTHING, _UNCERTAIN))
+        self._inverse = (right[kept].T / values[kept]) @ left[:, kept].T / lengths[:, None]
+        self._certain = left[:, certain] @ left[:, certain].T
 
     def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = self._features.scores(np.atleast_2d(coef).T)
-        return (scores @ self._A).reshape(*coef.shape[:-1], -1)
+        return self._from_scores(np.atleast_2d(coef)).reshape(*coef.shape[:-1], -1)
 
     def everywhere(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        whole = self._features.adjoint(np.atleast_2d(coef) @ self._A.T).T
-        return np.ascontiguousarray(whole).reshape(*coef.shape[:-1], -1)
+        wanted = np.atleast_2d(coef)
+        whole = self._adjoint(wanted @ self._inverse.T)
+        missing = wanted @ self._certain - self._from_scores(whole)
+        whole += self._adjoint(missing @ self._inverse.T)
+        return whole.reshape(*coef.shape[:-1], -1)
+
+    def _from_scores(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``Qᵀ w`` as far as the scores of w tell it."""
+        scores = np.zeros((len(coef), self.whole.shape[0]))
+        for part, block in _column_blocks(self.whole, self._centred):
+            scores += coef[:, part] @ block.T
+        return scores @ self._inverse @ self._certain
+
+    def _adjoint(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``Xᵀ u``, row by row."""
+        slopes = np.empty((len(coefficients), self.n_features))
+        for part, block in _column_blocks(self.whole, self._centred):
+            slopes[:, part] = coefficients @ block
+        return slopes
 
 
-def fewer(X: Any, n_problems: int = 1) -> tuple[Any, Coordinates]:
+def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, Coordinates]:
     """What stands for X in fits of so many problems, and how coefficients belong to its columns.
 
-    X itself where nothing is gained.
+    X itself where nothing is gained. `centred`: a constant added to all scores changes nothing.
     """
     if sparse.issparse(X):
         return _occupied(X)
     n, d = X.shape
     if d >= max(_FEATURES, _FEATURES_PER_SAMPLE * n) and n <= _SAMPLES * n_problems**0.5:
-        try:
-            found = _row_space(X)
-        except np.linalg.LinAlgError:
-            # Short cuts may fail where the fit itself does not.
-            found = None
-        if found is not None:
-            return found[0], _RowSpace(X, found[1])
+        R = _triangle(X, centred)
+        if np.isfinite(R).all() and R.any():
+            try:
+                return np.ascontiguousarray(R.T), _RowSpace(X, R, centred)
+            except np.linalg.LinAlgError:
+                # Short cuts may fail where the fit itself does not.
+                pass
     return X, AsGiven(d)
 
 
@@ -155,60 +186,25 @@ def _parts(size: int) -> Iterator[slice]:
         yield slice(start, start + BLOCK_ENTRIES)
 
 
-def _row_space(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """``X Q`` (n, r) and A (n, r) with ``Q = Xᵀ A`` orthonormal; None where rounding would show."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        gram = sum(block @ block.T for block in _column_blocks(X))
-    if not np.isfinite(gram).all():
-        return None
-    squares, vectors = np.linalg.eigh(gram)
-    largest = squares[-1]
-    if not largest > np.finfo(np.float64).tiny / _NOTHING:
-        return None
-    r = int(np.count_nonzero(squares > _KEPT * largest))
-    # Longest first; what is short beside the longest may be rounding, and is looked at in its own size.
-    A = vectors[:, ::-1] / np.sqrt(np.where(squares > _KEPT * largest, squares, 1.0)[::-1])
-    scores, products = _products(X, A)
-    if np.any(np.diag(products)[r:] > _NOTHING * largest):
-        short = _orthogonal(products, r, _NOTHING * largest)
-        if short is None:
-            return None
-        A = np.column_stack([A[:, :r], A @ short])
-        scores, products = _products(X, A)
-    else:
-        A, scores, products = A[:, :r], scores[:, :r], products[:r, :r]
-    factor = np.linalg.cholesky(products)
-    # Q L⁻ᵀ is orthonormal, for QᵀQ = L Lᵀ.
-    A, scores = (solve_triangular(factor, matrix.T, lower=True).T for matrix in (A, scores))
-    return np.ascontiguousarray(scores), np.ascontiguousarray(A)
+def _triangle(X: NDArray[Any], centred: bool) -> NDArray[np.float64]:
+    """R (n, n) of ``Xᵀ = Q R``; one pass."""
+    R = np.zeros((0, X.shape[0]))
+    for _, block in _column_blocks(X, centred):
+        R = qr(np.concatenate([R, block.T]), mode="r", overwrite_a=True, check_finite=False)[0][: X.shape[0]]
+    return R
 
 
-def _products(X: NDArray[Any], A: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``X Q`` and ``QᵀQ`` for ``Q = Xᵀ A``: one pass."""
-    scores, products = np.zeros_like(A), np.zeros((A.shape[1], A.shape[1]))
-    for block in _column_blocks(X):
-        basis = block.T @ A
-        scores += block @ basis
-        products += basis.T @ basis
-    return scores, products
+def _column_blocks(X: NDArray[Any], centred: bool) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """The columns in float64, some at a time, less their means if they are to be `centred`."""
+    n, d = X.shape
+    step = max(2 * n, 4 * BLOCK_ENTRIES // n)
+    for start in range(0, d, step):
+        part = slice(start, start + step)
+        block = np.asarray(X[:, part], dtype=np.float64)
+        yield part, block - _means(block) if centred else block
 
 
-def _orthogonal(products: NDArray[np.float64], r: int, nothing: float) -> NDArray[np.float64] | None:
-    """What the vectors after the first r add to these, by the products of all: combinations that are orthonormal.
-
-    Squares of lengths up to `nothing` are left out. None where some are longer and yet short beside the others.
-    """
-    along = np.linalg.solve(products[:r, :r], products[:r, r:])
-    squares, vectors = np.linalg.eigh(products[r:, r:] - products[:r, r:].T @ along)
-    kept = squares > max(_KEPT * squares[-1], nothing)
-    if np.any(squares[~kept] > nothing):
-        return None
-    unit = vectors[:, kept] / np.sqrt(squares[kept])
-    return np.concatenate([-along @ unit, unit])
-
-
-def _column_blocks(X: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
-    """The columns in float64, some at a time."""
-    step = max(1, 4 * BLOCK_ENTRIES // X.shape[0])
-    for start in range(0, X.shape[1], step):
-        yield np.asarray(X[:, start : start + step], dtype=np.float64)
+def _means(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of the columns, of constant ones to the last bit: seen from the first row, differences are exact there."""
+    means: NDArray[np.float64] = block[0] + (block - block[0]).mean(axis=0)
+    return means

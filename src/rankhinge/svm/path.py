@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.flat import ways_out
 from rankhinge.svm.following import Path
+from rankhinge.svm.last_word import last_word
 from rankhinge.svm.query_lists import ranking_lists, without_words
 from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.targets import as_targets, encode_targets, plain_targets
@@ -163,19 +165,27 @@ def rank_svm_path(
         raise ValueError("mask belongs to multilabel targets: with qid there is one relevance for each row")
     else:
         problems = [ranking_lists(np.asarray(y), qid, loss, gains, level_weights, None)]
-    X, coordinates = fewer(X, len(problems))
+    X, coordinates = fewer(X, len(problems), centred=loss.is_ranking)
     objective = RankingObjective(feature_map(X), problems, loss)
+    whole = objective
+    if coordinates.whole is not None:
+        whole = RankingObjective(feature_map(coordinates.whole), problems, loss)
     points = []
-    for C, result in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter), strict=True):
+    for C, found in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter), strict=True):
+        coef = coordinates.everywhere(found.coef.T)
+        seen = found if coordinates.whole is None else replace(found, coef=coef.T)
+        everywhere = np.full(len(problems), C)
+        centre = np.zeros_like(seen.coef)
+        result = last_word(whole, seen, everywhere, centre, tol, lengths=coordinates.lengths)
         if np.max(result.gap) > tol:
             warn_user(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
                 ConvergenceWarning,
             )
-        coef, n_passes = coordinates.everywhere(result.coef.T), int(np.ceil(result.n_passes))
+        n_passes = int(np.ceil(result.n_passes)) + coordinates.back
         points.append((coef, result.objective, result.dual_objective, result.gap, n_passes))
     # With the largest C; smaller ones may well say that nothing is worth its weight.
-    flat = np.flatnonzero(~result.coef.any(axis=0) & (result.gap <= tol))
+    flat = np.flatnonzero(~found.coef.any(axis=0) & (result.gap <= tol))
     if flat.size:
         warn_of_zeros(flat.size, len(problems), ways_out(objective, int(flat[0])))
     return RankPath(Cs, *map(np.array, zip(*points, strict=True)))

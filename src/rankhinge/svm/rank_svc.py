@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -19,10 +18,9 @@ from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.foreign import OF_CLASSES, explaining
 from rankhinge.svm.label_names import label_names
-from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.targets import Targets, as_targets, encode_targets, plain_targets
-from rankhinge.svm.threshold import classes_of, cut_rankings
+from rankhinge.svm.threshold import classes_of, constant_intercepts, cut_ranking
 
 __all__ = ["RankSVC"]
 
@@ -224,31 +222,38 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
         features = feature_map(X)
         objective = RankingObjective(features, targets.lists_of(usable), get_loss(self.loss))
-        self._finish_with = (features, targets, usable)
+        self._finish_with = (objective, targets, usable)
         earlier = self._earlier_coef(usable.size)
         result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)
-        self._store(result)
-        self._warn_of_flaws(result, objective)
+        self._warn_of_flaws(self._store(result), objective)
 
-    def _fitted(self, result: SolverResult) -> dict[str, Any]:
+    def _fitted(self, result: SolverResult) -> tuple[dict[str, Any], SolverResult]:
         """Coefficients, thresholds and certificates, also after an interrupt."""
-        features, targets, usable = self._finish_with
-        fitted = self._certificate(result, usable)
+        objective, targets, usable = self._finish_with
+        places = np.flatnonzero(usable)
+        intercept, slope = constant_intercepts(targets, usable), np.ones(usable.size)
+
+        def cut(c: int, scores: NDArray[np.float64]) -> None:
+            k = places[c]
+            known = slice(None) if targets.labelled is None else targets.labelled[k]
+            intercept[k], slope[k] = cut_ranking(
+                targets.kind, scores[known], targets.relevant[k][known], self.threshold
+            )
+
+        certified, own = self._last_word(result, objective, cut)
+        fitted = self._certificate(certified, usable)
         if self.bound == "tight":
             fitted["init_coef_"] = np.atleast_2d(fitted["init_coef_"])
-        coef = np.zeros((usable.size, features.n_features))
-        coef[usable] = result.coef.T
-        groups = side_by_side(features, usable.size)
-        rows = chain.from_iterable(features.scores(coef[group].T) for group in groups)
-        intercept, slope = cut_rankings(targets, usable, rows, self.threshold)
-        fitted["n_passes_"] += len(groups)
-        return fitted | {
+        coef = np.zeros((usable.size, own.shape[1]))
+        coef[usable] = own
+        fitted |= {
             "classes_": targets.classes,
             "_kind": targets.kind,
-            "coef_": self._coordinates.everywhere(coef),
+            "coef_": coef,
             "intercept_": intercept,
             "slope_": slope,
         }
+        return fitted, certified
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: ``Xw + intercept_``; multiclass: the calibrated log-odds of each class.

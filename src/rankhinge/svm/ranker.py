@@ -184,26 +184,29 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         return self._note(*self._validated(X, without_words(y), y_numeric=True, ensure_min_samples=2), qid=qid)
 
     def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
-        self._finish_with, features = lists, feature_map(X)
-        earlier = self._earlier_coef()
+        features = feature_map(X)
         objective = RankingObjective(features, [lists], get_loss(self.loss))
+        self._finish_with = objective
+        earlier = self._earlier_coef()
         result = self._solve(
             objective,
             tuning.of(np.ones(1, np.bool_), features.n_features),
             start=None if earlier is None else earlier[:, None],
         )
-        self._store(result)
-        self._warn_of_flaws(result, objective)
+        self._warn_of_flaws(self._store(result), objective)
         return self
 
-    def _fitted(self, result: SolverResult) -> dict[str, Any]:
-        lists = self._finish_with
-        return self._certificate(result) | {
-            "coef_": self._coordinates.everywhere(result.coef[:, 0].copy()),
+    def _fitted(self, result: SolverResult) -> tuple[dict[str, Any], SolverResult]:
+        objective = self._finish_with
+        certified, coef = self._last_word(result, objective)
+        lists = objective.problems[0]
+        fitted = self._certificate(certified) | {
+            "coef_": coef[0],
             "intercept_": 0.0,
             "n_queries_": lists.n_lists,
             "n_unusable_queries_": lists.n_unusable,
         }
+        return fitted, certified
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Scores ``Xw``: within a list, sort by them in descending order.
