@@ -44,7 +44,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test test-full test-browser test-sklearn $(SKLEARN_TESTS) fuzz lint format bench experiments docs docs-check release clean
+.PHONY: help demo test test-full test-browser test-sklearn $(SKLEARN_TESTS) fuzz fuzz-files lint format bench experiments docs docs-check release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ $(SKLEARN_TESTS): test-sklearn-%: .venv-sklearn-%/.stamp
 
 fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; SEED=0 is the first case
 	@$(KEYED) $(PY) -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers $(WORKERS) $(ARGS)
+
+fuzz-files: $(STAMPS)/test ## Hand 10,000 damaged files of each kind to the command
+	@$(KEYED) RANKHINGE_MUTATIONS=10000 $(PY) -m pytest -n $(WORKERS) -m "not slow" tests/cli/test_bad_files.py $(ARGS)
 
 lint: $(STAMPS)/lint ## Check style, formatting and types
 	$(PY) -m ruff check .
