@@ -28,6 +28,7 @@ _IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": 
 
 _FITTED = {
     "C_": "C",
+    "reach_": "reach",
     "scale_": "scale",
     "init_C_": "C of the start",
     "objective_": "objective",

@@ -174,7 +174,7 @@ def _facts(model: Any, data: LetorData, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "converged": bool(np.all(np.asarray(model.gap_) <= model.tol)),
     }
-    for name in ("C_", "scale_", "init_C_", "status_", "gap_", "objective_", "n_iter_", "n_passes_"):
+    for name in ("C_", "reach_", "scale_", "init_C_", "status_", "gap_", "objective_", "n_iter_", "n_passes_"):
         if hasattr(model, name):
             facts[name.rstrip("_")] = getattr(model, name)
     return facts
@@ -183,7 +183,9 @@ def _facts(model: Any, data: LetorData, seconds: float) -> dict[str, Any]:
 def _text(facts: dict[str, Any]) -> str:
     queries = f", {facts['n_queries']:,} queries" if "n_queries" in facts else ""
     size = f"{facts['data']}: {facts['n_rows']:,} rows, {facts['n_features']:,} features{queries}"
-    chosen = f"{facts['estimator']}, loss {facts['loss']}, {facts['bound']} bound, C {_range(facts['C'])}"
+    chosen = f"{facts['estimator']}, loss {facts['loss']}, {facts['bound']} bound"
+    # The strength of the bound, by the name that it has there.
+    chosen += "".join(f", {name} {_range(facts[name])}" for name in ("C", "reach") if name in facts)
     status = ", ".join(dict.fromkeys(np.atleast_1d(facts["status"]).tolist()))
     gap = float(np.max(facts["gap"]))
     effort = f"{status}: gap {gap:.1e}, {facts['n_passes']} passes over the data, {facts['seconds']:.1f} s"
