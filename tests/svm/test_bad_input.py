@@ -181,12 +181,12 @@ def test_parameters(name, value):
 
 def test_unknown_loss():
     for estimator in (
-        RankSVC(loss="map", bound="convex"),
-        SVMRanker(loss="map", bound="convex"),
-        RankSVCCV(loss="map", bound="convex"),
-        ApproximateRankSVC(loss="map"),
+        RankSVC(loss="kendall", bound="convex"),
+        SVMRanker(loss="kendall", bound="convex"),
+        RankSVCCV(loss="kendall", bound="convex"),
+        ApproximateRankSVC(loss="kendall"),
     ):
-        with pytest.raises(ValueError, match=r"unknown loss 'map': choose one of .*'ap'"):
+        with pytest.raises(ValueError, match=r"unknown loss 'kendall': choose one of .*'ap'"):
             estimator.fit(X, y)
 
 

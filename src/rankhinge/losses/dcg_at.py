@@ -92,7 +92,7 @@ class NDCGAt(DCGAt):
     >>> from rankhinge import structured_hinge
     >>> from rankhinge.losses import NDCGAt
     >>> round(structured_hinge([3.0, 2.0, 1.0, 0.0], [0, 1, 1, 0], NDCGAt(2)), 4)
-    1.6131
+    2.1131
     """
 
     word = "ndcg"
