@@ -76,6 +76,7 @@ $(SKLEARN_TESTS): test-sklearn-%: .venv-sklearn-%/.stamp
 
 fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; SEED=0 is the first case
 	@$(KEYED) $(PY) -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers $(WORKERS) $(ARGS)
+	@$(KEYED) $(PY) -m tests.fuzz_files --seed $(SEED)
 
 fuzz-files: $(STAMPS)/test ## Hand 10,000 damaged files of each kind to the command
 	@$(KEYED) RANKHINGE_MUTATIONS=10000 $(PY) -m pytest -n $(WORKERS) -m "not slow" tests/cli/test_bad_files.py $(ARGS)
