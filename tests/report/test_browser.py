@@ -81,7 +81,7 @@ def make(n, n_queries, images=False):
         names=[HOSTILE] * n if n < 10_000 else None,
         image=(lambda row: PIXEL) if images else None,
         own_threshold=None if n_queries else 0.0,
-        convergence={"gap": [1.0, 0.1, 0.02, 0.0005], "caption": "converged"},
+        convergence={"gap": [1.0, 0.1, 0.02, 0.0005], "label": "relative gap", "caption": "converged"},
         provenance={"model": "model.safetensors", "a name": HOSTILE},
     )
     return render(facts), relevance, scores, qid, facts

@@ -103,21 +103,25 @@ def _images(path: str, data: LetorData) -> Callable[[int], str | None]:
 
 
 def _convergence(model: Any, name: str | None) -> dict[str, Any] | None:
-    """The relative gap by iteration, and how it ended; None for models without a history."""
-    gap = np.asarray(getattr(model, "history_", {}).get("gap", ()), dtype=np.float64)
+    """The relative gap by iteration, and how it ended; None for models without a history.
+
+    The tight bound proves a gap at its end only: what is shown then is how far the objective was above its last value.
+    """
+    history = {key: np.asarray(values, dtype=np.float64) for key, values in getattr(model, "history_", {}).items()}
+    gap = history.get("gap", np.empty(0))
     # Of several classes the one that the page is about.
     which = list(model.classes_).index(float(name)) if gap.ndim == 2 and name is not None else 0
-    gap = gap[which] if gap.ndim == 2 else gap
-    gap = gap[np.isfinite(gap)]
-    if gap.ndim != 1 or not gap.size:
+    gap, primal = (part[which] if part.ndim == 2 else part for part in (gap, history.get("primal", gap)))
+    label, shown = "relative gap", gap
+    if np.count_nonzero(np.isfinite(gap)) < 2:
+        label, shown = "objective above its end", (primal - primal[-1:]) / np.abs(primal[-1:])
+    shown = shown[np.isfinite(shown)]
+    if np.count_nonzero(shown > 0) < 2:
         return None
-    states = np.atleast_1d(model.status_).tolist()
-    status = states[which] if which < len(states) else states[0]
-    iterations = "iteration" if gap.size == 1 else "iterations"
-    caption = (
-        f"{status} after {gap.size:,} {iterations} with a relative gap of {gap[-1]:.2g}; the aim was {model.tol:g}."
-    )
-    return {"gap": gap.tolist(), "caption": caption}
+    states, last = (np.atleast_1d(value).tolist() for value in (model.status_, model.gap_))
+    status, reached = (values[which] if which < len(values) else values[0] for values in (states, last))
+    caption = f"{status} with a relative gap of {reached:.2g}; the aim was {model.tol:g}."
+    return {"gap": shown.tolist(), "label": label, "caption": caption}
 
 
 def _provenance(arguments: Any, model: Any) -> dict[str, str]:

@@ -68,7 +68,7 @@
     const ys = [];
     for (let power = low; power <= high; power += every) ys.push([(power - low) / (high - low), `1e${power}`]);
     const xs = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * last)))].map((k) => [k / last, count(k + 1)]);
-    axes(at("convergence"), xs, ys, "iteration", "relative gap");
+    axes(at("convergence"), xs, ys, "iteration", data.convergence.label);
     line(at("convergence"), gaps.map(([k], j) => [k / last, (powers[j] - low) / (high - low)]));
   }
 
