@@ -178,6 +178,13 @@ class DetectionCurve(NamedTuple):
         For each detection, in the order given: 1 found an object, 0 did not, -1 does not count (a difficult object).
     n_objects : int
         Objects that are not difficult.
+
+    Examples
+    --------
+    >>> from rankhinge.detection import detection_curve
+    >>> curve = detection_curve([0, 0], [[0, 0, 9, 9], [20, 20, 29, 29]], [0.9, 0.1], [0], [[0, 0, 9, 8]])
+    >>> curve.precision.tolist()
+    [1.0, 0.5]
     """
 
     precision: NDArray[np.float64]
@@ -219,6 +226,13 @@ def detection_curve(
     Returns
     -------
     DetectionCurve
+
+    Examples
+    --------
+    >>> from rankhinge.detection import detection_curve
+    >>> curve = detection_curve([0, 0], [[0, 0, 9, 9], [20, 20, 29, 29]], [0.9, 0.1], [0], [[0, 0, 9, 8]])
+    >>> curve.recall.tolist()
+    [1.0, 1.0]
     """
     found, objects = check_boxes(boxes, "boxes"), check_boxes(object_boxes, "object_boxes")
     values, min_iou = _scores(scores, len(found)), _threshold(min_iou, "min_iou")

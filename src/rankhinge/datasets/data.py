@@ -92,6 +92,13 @@ class LetorData:
     index_base : int or None
         From which the file counts its columns, 0 or 1; None if its format has no such numbers.
     feature_names : list of str or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.datasets import LetorData
+    >>> LetorData(np.eye(2), np.array([0.0, 1.0]), qid=np.array([7, 7])).y.tolist()
+    [0.0, 1.0]
     """
 
     X: Any

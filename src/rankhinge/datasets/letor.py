@@ -69,6 +69,17 @@ def load_letor(
     ------
     DataError
         With file, line, what is wrong and the value.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rankhinge import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.txt"
+    ...     _ = path.write_text("2 qid:1 1:0.5 2:1")
+    ...     data = datasets.load_letor(path)
+    >>> data.y.tolist(), data.qid.tolist()
+    ([2.0], [1])
     """
     name = os.fspath(path)
     _check("missing_labels", missing_labels, ("error", "drop", "keep"))
@@ -166,6 +177,17 @@ def load_letor_folds(folder: str | os.PathLike[str], **options: Any) -> dict[str
     dict
         Of a fold: ``"train"``, ``"vali"``, ``"test"`` → `LetorData`, those that there are. Of a folder of folds: the
         name of each, in order (``"Fold1"``, …), → such a dict.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rankhinge import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part in ("train", "vali", "test"):
+    ...         _ = (pathlib.Path(folder) / f"{part}.txt").write_text("2 qid:1 1:0.5 2:1")
+    ...     fold = datasets.load_letor_folds(folder)
+    >>> sorted(fold)
+    ['test', 'train', 'vali']
     """
     name = os.fspath(folder)
     paths = {part: path for part in _FOLD_FILES if (path := _file(name, part)) is not None}

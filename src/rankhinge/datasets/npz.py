@@ -90,6 +90,18 @@ def load_npz(path: str | os.PathLike[str], *, max_memory: int | str | None = "au
     ------
     DataError
         If the file is damaged, has no ``X`` or ``y``, shapes differ, or a value is not finite.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from rankhinge.datasets import load_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     np.savez(path, X=np.eye(2), y=np.array([0.0, 1.0]))
+    ...     data = load_npz(path)
+    >>> data.y.tolist()
+    [0.0, 1.0]
     """
     name = os.fspath(path)
     arrays = _arrays(name, MemoryBudget(name, max_memory) if os.path.exists(name) else None)

@@ -34,6 +34,17 @@ class Run:
     tag : str
         Of the first line.
     path : str
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rankhinge import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.run"
+    ...     datasets.dump_run(path, qid=[7, 7], document_ids=["a", "b"], scores=[0.25, 0.5])
+    ...     run = datasets.load_run(path)
+    >>> run.scores.tolist()
+    [0.5, 0.25]
     """
 
     qid: NDArray[Any]
@@ -151,6 +162,17 @@ def dump_run(
         Without blanks. None: ``row0``, ``row1``, …
     tag : str, default "rankhinge"
         The name of the run.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rankhinge import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.run"
+    ...     datasets.dump_run(path, qid=[7, 7], document_ids=["a", "b"], scores=[0.25, 0.5], tag="mine")
+    ...     first = path.read_text().splitlines()[0]
+    >>> first
+    '7 Q0 b 1 0.5 mine'
     """
     queries = np.asarray(qid)
     values = np.asarray(scores, dtype=np.float64)

@@ -93,6 +93,18 @@ def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[
 
     It is compressed if its name ends in ``.gz``, unless that is not wanted. Whatever stops the writing, an
     interrupt or a full disk, what was there before stays.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rankhinge import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.txt"
+    ...     with datasets.written(path) as file:
+    ...         _ = file.write(b"1 1:0.5")
+    ...     text = path.read_text()
+    >>> text
+    '1 1:0.5'
     """
     name = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(name))

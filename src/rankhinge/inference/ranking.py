@@ -29,6 +29,13 @@ class MostViolatingRanking:
     -----
     `interleaving_ranks` and `order` are computed when first asked for, from the scores that were passed in: do not
     change those in place before.
+
+    Examples
+    --------
+    >>> from rankhinge import most_violating_ranking
+    >>> ranking = most_violating_ranking([2.0, 1.5, 1.0], [True, False, True], loss="ap")
+    >>> round(ranking.value, 4), round(ranking.loss, 4), ranking.order.tolist()
+    (0.6667, 0.1667, [0, 1, 2])
     """
 
     def __init__(
@@ -94,6 +101,13 @@ class MostViolatingRankings:
         u of all lists, aligned with the scores; 0 in lists that are not usable.
     usable : ndarray of shape (n_lists,), bool
         Whether the list has both a positive and a negative; for ``"zero-one"`` whether it has a sample.
+
+    Examples
+    --------
+    >>> from rankhinge import most_violating_rankings
+    >>> batch = most_violating_rankings([1.0, 0.0, 2.0, 5.0], [1, 0, 1, 1], offsets=[0, 2, 4])
+    >>> batch.usable.tolist()
+    [True, False]
     """
 
     def __init__(

@@ -24,6 +24,13 @@ class TightHinge(NamedTuple):
         T.
     coefficients : ndarray of shape (n,)
         A subgradient of the first term less one of the second; away from ties the gradient of T.
+
+    Examples
+    --------
+    >>> from rankhinge import tight_hinge
+    >>> bound = tight_hinge([2.0, 1.5, 1.0], [True, False, True], loss="ap")
+    >>> round(bound.value, 4)
+    0.1667
     """
 
     value: float

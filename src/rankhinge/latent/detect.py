@@ -25,6 +25,20 @@ class Detections(NamedTuple):
     scores : ndarray of shape (n,)
     candidates : ndarray of shape (n,)
         Which candidate of its bag it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge import Bags, LatentRankSVC
+    >>> from rankhinge.latent import detect
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(12, 2, 3)), np.arange(12) % 2 == 0
+    >>> X[y, 0] += 3.0
+    >>> bags = Bags(list(X))
+    >>> windows = np.tile([[0, 0, 9, 9], [20, 0, 29, 9]], (12, 1))
+    >>> found = detect(LatentRankSVC(C=10.0).fit(bags, y), bags, windows)
+    >>> found.boxes.shape
+    (24, 4)
     """
 
     images: NDArray[Any]
@@ -145,6 +159,16 @@ def plot_localisations(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge import Bags
+    >>> from rankhinge.latent import plot_localisations
+    >>> windows = [[0, 0, 9, 9], [10, 0, 19, 9]] * 2
+    >>> figure = plot_localisations(windows, Bags([np.eye(2), np.eye(2)]), choices=[[0, 1], [1, 1]], shown=[0, 1])
+    >>> len(figure.axes)
+    4
     """
     try:
         from matplotlib.figure import Figure

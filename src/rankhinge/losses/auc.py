@@ -13,7 +13,14 @@ __all__ = ["AUC", "PartialAUC"]
 
 
 class AUC(RankingLoss):
-    """``Δ = mean_i a_i / N``, the share of wrongly ordered pairs; step ``-1 / (P N)``."""
+    """``Δ = mean_i a_i / N``, the share of wrongly ordered pairs; step ``-1 / (P N)``.
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.AUC()), 4)
+    0.8333
+    """
 
     name = "auc"
     metric = "auc"
@@ -42,6 +49,12 @@ class PartialAUC(RankingLoss):
     ----------
     max_fpr : float, default 0.1
         β in (0, 1].
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.PartialAUC(0.5)), 4)
+    1.0
     """
 
     def __init__(self, max_fpr: float = 0.1) -> None:

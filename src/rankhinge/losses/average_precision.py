@@ -48,6 +48,12 @@ class APAt(CutLoss):
     ----------
     k : int, float or str
         Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.APAt(3)), 4)
+    0.8333
     """
 
     word = "ap"

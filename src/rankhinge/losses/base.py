@@ -77,6 +77,12 @@ class RankingLoss:
         Whether graded labels have a loss of their own, by their gains: a weighted sum over their levels.
     is_checked : bool
         Whether the loss is known to lie in [0, 1] wherever it is suitable; else what comes out is looked at.
+
+    Examples
+    --------
+    >>> from rankhinge import losses
+    >>> isinstance(losses.get_loss("ap"), losses.RankingLoss)
+    True
     """
 
     name: str = "custom"

@@ -25,6 +25,12 @@ class BEDROC(RankingLoss):
     ----------
     alpha : float, default 20
         α > 0: the larger, the fewer of the first places count. 20: the first 8 % have 80 % of the weight.
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.BEDROC(20.0)), 4)
+    0.9823
     """
 
     def __init__(self, alpha: float = 20.0) -> None:

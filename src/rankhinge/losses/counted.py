@@ -41,6 +41,12 @@ class RecallAt(CutLoss):
     ----------
     k : int, float or str
         Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.RecallAt(2)), 4)
+    0.3333
     """
 
     word = "recall"
@@ -57,6 +63,12 @@ class F1At(CutLoss):
     ----------
     k : int, float or str
         Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.F1At(2)), 4)
+    0.4
     """
 
     word = "f1"
@@ -73,6 +85,12 @@ class HitAt(CutLoss):
     ----------
     k : int, float or str
         Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.HitAt(1)), 4)
+    1.0
     """
 
     word = "hit"
@@ -83,7 +101,14 @@ class HitAt(CutLoss):
 
 
 class RPrecision(CutLoss):
-    """``Δ = 1 - m / P`` with m positives among the first P: precision, recall and F1 are the same there."""
+    """``Δ = 1 - m / P`` with m positives among the first P: precision, recall and F1 are the same there.
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.RPrecision()), 4)
+    0.6667
+    """
 
     name = metric = word = "r-precision"
 

@@ -157,7 +157,14 @@ class DCG(RankingLoss):
 
 
 class NDCG(DCG):
-    """Normalised DCG: ``D(i) = 1 / log2(1 + i)`` (Järvelin and Kekäläinen 2002)."""
+    """Normalised DCG: ``D(i) = 1 / log2(1 + i)`` (Järvelin and Kekäläinen 2002).
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.NDCG()), 4)
+    0.3203
+    """
 
     name = "ndcg"
 
@@ -177,6 +184,12 @@ class SoftNDCG(DCG):
     ----------
     k : int
         Ranks beyond `k` do not count.
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.SoftNDCG(3)), 4)
+    0.7613
     """
 
     def __init__(self, k: int) -> None:
@@ -212,6 +225,12 @@ class RBP(DCG):
     persistence : float, default 0.9
         ρ in (0, 1): the probability that a reader goes on to the next item. (`metrics.rbp` has another default, and is
         not normalised unless asked to: ``metrics.rbp(…, persistence=0.9, normalize=True)`` is the one of this loss.)
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.RBP(0.9)), 4)
+    0.1568
     """
 
     name = "rbp"

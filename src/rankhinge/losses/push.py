@@ -13,7 +13,14 @@ __all__ = ["PNormPush", "TopPush"]
 
 
 class TopPush(RankingLoss):
-    """The share of the positives below the best negative: ``t(1, i) = -1 / P``, else 0 (Li, Jin, Zhou, NIPS 2014)."""
+    """The share of the positives below the best negative: ``t(1, i) = -1 / P``, else 0 (Li, Jin, Zhou, NIPS 2014).
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.TopPush()), 4)
+    1.0
+    """
 
     name = metric = "top-push"
 
@@ -39,6 +46,12 @@ class PNormPush(RankingLoss):
     ----------
     p : float, default 4
         At least 1, which is AUC. The larger, the more the top of the list counts.
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.PNormPush(2.0)), 4)
+    0.7222
     """
 
     def __init__(self, p: float = 4.0) -> None:

@@ -10,7 +10,14 @@ __all__ = ["ReciprocalRank"]
 
 
 class ReciprocalRank(RankingLoss):
-    """``Δ = 1 - 1 / (1 + a_1)``; step ``-1 / (j (j + 1))`` at i = 1, else 0."""
+    """``Δ = 1 - 1 / (1 + a_1)``; step ``-1 / (j (j + 1))`` at i = 1, else 0.
+
+    Examples
+    --------
+    >>> from rankhinge import losses, ranking_loss
+    >>> round(ranking_loss([5, 4, 3, 2, 1], [0, 1, 0, 1, 1], losses.ReciprocalRank()), 4)
+    0.5
+    """
 
     name = "rr"
     metric = "reciprocal_rank"

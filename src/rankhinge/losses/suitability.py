@@ -31,6 +31,12 @@ class SuitabilityReport:
     witness : dict
         Empty, or the numbers of the failure; for a step that falls in j also ``scores`` and ``relevant`` of a
         small list on which the best ranks of two negatives, ``ranks``, are out of order.
+
+    Examples
+    --------
+    >>> from rankhinge import losses
+    >>> losses.check_suitable(losses.AveragePrecision(), n_positives=3, n_negatives=5).suitable
+    True
     """
 
     suitable: bool

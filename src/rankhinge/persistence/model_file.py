@@ -155,6 +155,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If the file is no such file, was cut off or changed, or needs a newer rankhinge: the message says which.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import rankhinge
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = rankhinge.RankSVC().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.safetensors"
+    ...     rankhinge.save(model, path)
+    ...     again = rankhinge.load(path)
+    >>> bool((again.coef_ == model.coef_).all())
+    True
     """
     name = os.fspath(path)
     try:

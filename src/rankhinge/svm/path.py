@@ -43,6 +43,16 @@ class RankPath(NamedTuple):
     objectives, dual_objectives, gaps : ndarray of shape (n_Cs, K)
     n_passes : ndarray of shape (n_Cs,)
         Passes over X that each value of C took.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from rankhinge import rank_svm_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = rank_svm_path(scale(X), y, Cs=[1.0, 10.0])
+    >>> path.Cs.tolist(), path.coefs.shape
+    ([1.0, 10.0], (2, 1, 30))
     """
 
     Cs: NDArray[np.float64]
