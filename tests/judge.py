@@ -217,7 +217,7 @@ def problems(
     bags: Any = None,
 ) -> list[Problem]:
     """The problems that a fitted model has solved, from its parameters (and, where it chose them, C and the start)."""
-    loss, tight = model.loss, getattr(model, "bound", "convex") == "tight"
+    loss, tight = model.loss, hasattr(model, "init_coef_")
     y = np.asarray(y)
     if hasattr(model, "gains"):
         columns = [lists_of(y, qid, loss, model.gains, query_weight)]
@@ -231,12 +231,19 @@ def problems(
         index = [np.flatnonzero(column) for column in known.T]
         columns = [(Level(own, r[own], WIDE(1)),) for r, own in zip(relevant, index, strict=True)]
     C = np.broadcast_to(model.C_ if hasattr(model, "C_") else model.C, len(columns))
-    d = X.shape[1]
-    centres = np.atleast_2d(model.init_coef_) if tight else np.zeros((len(columns), d))
+    d, sigma = X.shape[1], units(model)
+    centres = np.atleast_2d(model.init_coef_) * sigma if tight else np.zeros((len(columns), d))
+    if np.any(sigma != 1.0):
+        X = (X.toarray() if sparse.issparse(X) else np.asarray(X, np.float64)) / sigma
     return [
         Problem(X, levels, loss, float(c), np.asarray(w0, np.float64), tight, bags)
         for levels, c, w0 in zip(columns, C, centres, strict=True)
     ]
+
+
+def units(model: Any) -> Any:
+    """σ: the objective is ½‖σ∘(w - w₀)‖² + C·T(Xw), and so that of σ∘w for the features X / σ."""
+    return getattr(model, "feature_scale_", np.ones(np.shape(model.coef_)[-1]))
 
 
 def descended(problem: Problem, start: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -317,7 +324,7 @@ def check_claim(problem: Problem, claim: Claim, others: list[np.ndarray]) -> dic
 
 def claims(model: Any) -> list[Claim]:
     """What a fitted model says, problem by problem."""
-    coef = np.atleast_2d(model.coef_)
+    coef = np.atleast_2d(model.coef_) * units(model)
     columns = [np.atleast_1d(getattr(model, f"{name}_")) for name in ("objective", "dual_objective", "gap", "status")]
     return [Claim(w, *map(float, rest[:3]), str(rest[3]), model.tol) for w, *rest in zip(coef, *columns, strict=True)]
 
@@ -342,7 +349,7 @@ def check(
     for k, (problem, claim) in enumerate(zip(stated, claims(model), strict=True)):
         if claim.status == "constant":
             continue
-        points = [np.atleast_2d(other)[k] for other in others]
+        points = [np.atleast_2d(other)[k] * units(model) for other in others]
         if bags is None:
             found.append(check_claim(problem, claim, points))
             continue

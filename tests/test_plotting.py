@@ -75,7 +75,7 @@ def test_path_of_one_label_and_of_the_tight_bound():
         PathDisplay.from_estimator(model)
     display = PathDisplay.from_estimator(model, problem=2)
     assert np.allclose(display.line_.get_ydata(), model.scores_[2].mean(axis=1), rtol=1e-12)
-    tight = rankhinge.RankSVCCV(bound="tight", Cs=3, random_state=0).fit(X, Y == 1)
+    tight = rankhinge.RankSVCCV(bound="tight", reaches=3, random_state=0).fit(X, Y == 1)
     display = PathDisplay.from_estimator(tight)
     assert np.nanmax(display.line_.get_ydata()) == pytest.approx(np.nanmax(tight.scores_.mean(axis=-1)))
     with pytest.raises(ValueError, match="RankSVC has no path"):

@@ -212,6 +212,7 @@ class PathDisplay:
                 f"shape {self.scores.shape}"
             )
         self.chosen, self.metric, self.name = chosen, metric, name
+        self.strength = "C"
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, problem: int | None = None, ax: Any = None) -> Self:
@@ -229,16 +230,19 @@ class PathDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "scores_"):
             raise ValueError(f"{type(estimator).__name__} has no path: take RankSVCCV or SVMRankerCV")
-        Cs, scores = np.asarray(estimator.Cs_), np.asarray(estimator.scores_)
-        chosen, n_problems = np.ravel(estimator.C_), np.size(estimator.C_)
+        tight, scores = hasattr(estimator, "reaches_"), np.asarray(estimator.scores_)
+        # The tight bound has a strength of its own.
+        Cs, chosen = (estimator.reaches_, estimator.reach_) if tight else (estimator.Cs_, estimator.C_)
+        Cs, chosen, n_problems = np.asarray(Cs), np.ravel(chosen), np.size(chosen)
         if n_problems > 1:
             if problem is None:
                 raise ValueError(f"there are {n_problems} labels: choose one by problem=0, …")
-            scores, Cs = scores[problem], Cs[problem] if Cs.ndim in (2, 4) else Cs
-        Cs, scores = _best_path(Cs, scores)
+            scores = scores[problem]
+        Cs, scores = _best_path(np.broadcast_to(Cs, scores.shape[:-1]) if tight else Cs, scores)
         metric = getattr(estimator, "scoring", None) or estimator.loss
         metric = metric if isinstance(metric, str) else getattr(metric, "name", "score")
         made = cls(Cs, scores, chosen=float(chosen[problem or 0]), metric=metric, name=type(estimator).__name__)
+        made.strength = "reach" if tight else "C"
         return made.plot(ax=ax)
 
     @classmethod
@@ -277,7 +281,7 @@ class PathDisplay:
         (self.line_,) = self.ax_.plot(Cs, mean, color=_BLUE, marker="o", markersize=4, label="mean")
         if self.chosen is not None:
             self.ax_.axvline(self.chosen, color=_ORANGE, linestyle="--", label=f"C = {self.chosen:.3g}")
-        self.ax_.set(xscale="log", xlabel="C", ylabel=self.metric, title=self.name)
+        self.ax_.set(xscale="log", xlabel=self.strength, ylabel=self.metric, title=self.name)
         _tidy(self.ax_)
         self.ax_.legend(frameon=False, fontsize="small")
         return self

@@ -54,7 +54,7 @@ MODELS = {
     ),
     "multilabel": classifier("RankSVC", LABELS, bound="convex", loss=losses.RBP(0.8)),
     "search": classifier("RankSVCCV", Y == 2, bound="convex", Cs=[1.0, 10.0], cv=StratifiedKFold(3), random_state=0),
-    "tight search": classifier("RankSVCCV", Y == 2, bound="tight", Cs=2, random_state=0),
+    "tight search": classifier("RankSVCCV", Y == 2, bound="tight", reaches=2, random_state=0),
     "approximate": classifier("ApproximateRankSVC", Y),
     "ranker": ranker("SVMRanker", bound="convex"),
     "tight ranker": ranker("SVMRanker", bound="tight", loss="ap", level_weights="uniform"),

@@ -78,7 +78,7 @@ def test_teardown_after_an_interrupt(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [{"bound": "convex", "C": 100.0}, {"bound": "tight", "C": 100.0}], ids=["convex", "tight"]
+    "options", [{"bound": "convex", "C": 100.0}, {"bound": "tight", "reach": 0.5}], ids=["convex", "tight"]
 )
 def test_scores_of_the_model_so_far(scoring_monitor, options):
     """`ScoringMonitor` gets models that can be asked."""

@@ -230,8 +230,8 @@ def messages_of(model, X, y):
             "of the 4 fits of the search 4 ended",
         ),
         (
-            RankSVCCV(Cs=1, bound="tight", init="convex", cv=2, max_iter=2, random_state=0),
-            "of the 12 fits of the search for a start",
+            RankSVCCV(reaches=1, bound="tight", init="convex", cv=2, max_iter=2, random_state=0),
+            "of the 24 fits of the search for a start",
         ),
     ],
 )

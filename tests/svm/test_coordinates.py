@@ -99,12 +99,15 @@ def test_the_model_is_that_of_the_columns_with_entries(name, make):
         if hasattr(judge, attribute):
             found = np.atleast_2d(getattr(model, attribute))
             assert found.shape[1] == WIDTH
-            np.testing.assert_array_equal(found[:, places], np.atleast_2d(getattr(judge, attribute)))
+            # How many columns share the variance is a sum, which is rounded in another order.
+            expected = np.atleast_2d(getattr(judge, attribute))
+            np.testing.assert_allclose(found[:, places], expected, rtol=1e-6 if "tight" in name else 0.0)
             assert np.count_nonzero(found) == np.count_nonzero(found[:, places]) > 0
     assert model.n_features_in_ == WIDTH
     assert model.n_passes_ == judge.n_passes_
-    np.testing.assert_array_equal(model.objective_, judge.objective_)
-    np.testing.assert_array_equal(model.predict(wide), judge.predict(make(narrow(X))))
+    rtol = 1e-6 if "tight" in name else 0.0
+    np.testing.assert_allclose(model.objective_, judge.objective_, rtol=rtol)
+    np.testing.assert_allclose(model.predict(wide), judge.predict(make(narrow(X))), rtol=rtol)
     # New samples may have entries in columns that were empty: their weight is 0.
     np.testing.assert_allclose(model.predict(wide.toarray() + 1e-300), model.predict(wide.toarray()))
 

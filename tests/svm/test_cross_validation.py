@@ -66,10 +66,15 @@ def test_five_folds_by_default():
     )
 
 
+def grid(bound, values):
+    """The strengths to try, by the name that they have for this bound."""
+    return {"Cs" if bound == "convex" else "reaches": values}
+
+
 @pytest.mark.parametrize("bound", ["convex", "tight"])
 def test_whether_folds_run_side_by_side_does_not_show(monkeypatch, bound):
     X, y = multiclass()
-    options = {"Cs": 3, "cv": 3, "bound": bound, "tol": 1e-9, "random_state": 0}
+    options = {"cv": 3, "bound": bound, "tol": 1e-9, "random_state": 0} | grid(bound, 3)
     together = RankSVCCV(**options).fit(X, y)
     monkeypatch.setattr(lockstep, "_ENTRIES", 2 * len(y))
     monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
@@ -84,7 +89,8 @@ def test_folds_do_not_copy_a_mapped_X(tmp_path, bound):
     y = X[:, :5].sum(axis=1) + rng.normal(size=6000) > 3
     np.save(tmp_path / "X.npy", X)
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = RankSVCCV(Cs=[1.0, 10.0], cv=3, bound=bound, scales=1, init_Cs=[0.1], tol=0.1, random_state=0)
+    options = grid(bound, [1.0, 10.0]) | ({} if bound == "convex" else {"scales": 1, "init_Cs": [0.1]})
+    model = RankSVCCV(cv=3, bound=bound, tol=0.1, random_state=0, **options)
     # What is compiled or loaded by the first fit of a process takes memory, too.
     model.fit(X[:300, :20], y[:300])
     tracemalloc.start()
@@ -203,7 +209,7 @@ def test_scoring_by_another_metric():
 @pytest.mark.parametrize("bound", ["convex", "tight"])
 def test_scoring_of_queries(bound):
     X, y, qid = graded(n_queries=9)
-    options = {"Cs": 2, "cv": 3, "bound": bound, "random_state": 5}
+    options = {"cv": 3, "bound": bound, "random_state": 5} | grid(bound, 2)
     by_name = SVMRankerCV(scoring="ndcg@3", **options).fit(X, y, qid=qid)
     function = partial(metrics.ndcg, k=3, gains="exponential", no_positives="skip")
     by_function = SVMRankerCV(scoring=function, **options).fit(X, y, qid=qid)
@@ -307,7 +313,7 @@ def test_labels_that_no_fold_can_judge_are_named(bound):
             pytest.warns(UserWarning, match="least populated class"),
             pytest.warns(UserWarning, match=rf"labels \[{labels.tolist()[2]!r}\] have no fold"),
         ):
-            RankSVCCV(Cs=2, cv=3, bound=bound, random_state=0).fit(X, labels[y])
+            RankSVCCV(cv=3, bound=bound, random_state=0, **grid(bound, 2)).fit(X, labels[y])
 
 
 def test_a_single_positive_cannot_be_in_both_parts():

@@ -141,7 +141,7 @@ class _Scaled(RankSVC):
 
 def test_attributes_of_a_subclass_stay():
     X, y = binary()
-    model = _Scaled().fit(X, y)
+    model = _Scaled(bound="convex").fit(X, y)
     scaled = StandardScaler().fit_transform(X)
     plain = RankSVC(bound="convex").fit(scaled, y)
     for _ in range(2):
@@ -159,9 +159,9 @@ def test_attributes_of_a_subclass_stay():
         RankSVC(bound="convex"),
         RankSVC(bound="tight"),
         RankSVCCV(Cs=[1.0], cv=2, bound="convex"),
-        RankSVCCV(bound="tight", Cs=[1.0], cv=2),
+        RankSVCCV(bound="tight", reaches=[1.0], cv=2),
         SVMRanker("ap", bound="convex"),
-        SVMRankerCV("ap", bound="tight", Cs=[1.0], cv=2),
+        SVMRankerCV("ap", bound="tight", reaches=[1.0], cv=2),
         ApproximateRankSVC(),
         LatentRankSVC(),
     ],
@@ -203,8 +203,8 @@ def test_weights_and_queries_in_odd_containers():
 def test_one_value_of_a_grid_is_its_middle():
     X, y = binary()
     assert pytest.approx(100.0) == RankSVCCV(Cs=1, cv=2, bound="convex").fit(X, y).C_
-    tight = RankSVCCV(bound="tight", Cs=2, scales=1, init_Cs=1, cv=2).fit(X, y)
-    assert tight.init_Cs_ == pytest.approx([RankSVC(bound="tight").fit(X, y).init_C_])
+    tight = RankSVCCV(bound="tight", reaches=2, scales=1, init_Cs=1, cv=2, standardize=True).fit(X, y)
+    assert tight.init_Cs_ == pytest.approx([RankSVC(bound="tight", standardize=True).fit(X, y).init_C_])
     assert tight.scales_ == pytest.approx([np.count_nonzero(y == 0) * 10**-2.5])
 
 
@@ -267,12 +267,16 @@ def test_what_a_search_has_chosen_can_be_given_back(bound):
     """Labels that are constant have no C: nan, which does not count."""
     X, Y = multilabel()
     Y[:, 1] = 0
+    grid = {"Cs": 3} if bound == "convex" else {"reaches": 3}
     with pytest.warns(UserWarning, match="constant"):
-        search = RankSVCCV(Cs=3, cv=3, bound=bound, random_state=0).fit(X, Y)
+        search = RankSVCCV(cv=3, bound=bound, random_state=0, **grid).fit(X, Y)
     assert np.isnan(search.C_[1])
-    options = {"scale": search.scale_, "init_C": search.init_C_} if bound == "tight" else {}
+    options = {"C": search.C_}
+    if bound == "tight":
+        options = {"reach": search.reach_, "scale": search.scale_, "init_C": search.init_C_}
+        options |= {"standardize": search.standardize_}
     with pytest.warns(UserWarning, match="constant"):
-        model = RankSVC(C=search.C_, bound=bound, **options).fit(X, Y)
+        model = RankSVC(bound=bound, **options).fit(X, Y)
     np.testing.assert_allclose(model.coef_, search.coef_, rtol=1e-9)
     with pytest.raises(ValueError, match="C must be positive and finite, got nan"):
         RankSVC(C=[1.0, np.nan, 1.0], bound="convex").fit(*multilabel())

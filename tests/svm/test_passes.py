@@ -8,7 +8,7 @@ import pytest
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.features import feature_map
 from rankhinge.solvers import Bundle, Descent
-from rankhinge.svm import tight
+from rankhinge.svm import _base
 from rankhinge.svm.variance import variances_within
 
 from .helpers import binary, graded, multiclass, multilabel
@@ -21,12 +21,12 @@ def products(monkeypatch):
     for name in ("scores", "adjoint", "pieces"):
         original = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda *a, original=original: made.append(1) or original(*a))
-    monkeypatch.setattr(tight, "variances_within", lambda *a: made.append(1) or variances_within(*a))
+    monkeypatch.setattr(_base, "variances_within", lambda *a: made.append(1) or variances_within(*a))
     return made
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"C": 100.0}, {"init": "convex"}, {"init": "convex", "C": 100.0}, {"init": np.ones(4)}]
+    "options", [{}, {"reach": 1.0}, {"init": "convex"}, {"standardize": False}, {"init": np.ones(4)}]
 )
 def test_tight(products, options):
     model = RankSVC(bound="tight", **options).fit(*binary(noise=2.0))
@@ -56,7 +56,7 @@ def test_tight_after_an_interrupt(monkeypatch, products, init, k):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("rankhinge.svm._base.Progress.update", interrupt)
-    model = RankSVC(bound="tight", init=init, C=1000.0)
+    model = RankSVC(bound="tight", init=init, reach=3.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*binary(noise=2.0))
     assert model.status_ == "interrupted"

@@ -73,23 +73,23 @@ def test_each_label_has_its_rows(data):
 @pytest.mark.parametrize("init", ["logistic", "auto"])
 def test_the_rows_of_a_tight_search_can_be_fitted(init):
     X, y, qid = graded(n_queries=8)
-    model = SVMRankerCV(bound="tight", init=init, Cs=3, init_Cs=3, cv=2, random_state=0).fit(X, y, qid=qid)
+    model = SVMRankerCV(bound="tight", init=init, reaches=3, init_Cs=3, cv=2, random_state=0).fit(X, y, qid=qid)
     agrees(model)
-    assert set(model.best_params_) == {"C", "scale", "init", "init_C"}
+    assert set(model.best_params_) == {"reach", "scale", "init", "init_C", "standardize"}
     followed = np.isfinite(model.cv_results_["mean_test_score"])
     scores = np.sort(model.scores_.mean(axis=-1), axis=None)
     scores = scores[np.isfinite(scores)]
     # Beside the points of the paths, each path's start.
-    assert followed.sum() == scores.size + np.isfinite(model.Cs_).any(axis=-1).sum()
+    assert followed.sum() == scores.size + np.isfinite(model.scores_).any(axis=(-2, -1)).sum()
     refitted = SVMRanker(bound="tight", **model.best_params_).fit(X, y, qid=qid)
     np.testing.assert_allclose(refitted.coef_, model.coef_, atol=1e-9)
 
 
 def test_a_given_start_is_no_choice():
     X, y = binary()
-    model = RankSVCCV(bound="tight", init=np.ones((1, 4)), Cs=2, scales=1, cv=2, random_state=0).fit(X, y)
+    model = RankSVCCV(bound="tight", init=np.ones((1, 4)), reaches=2, scales=1, cv=2, random_state=0).fit(X, y)
     agrees(model)
-    assert set(model.best_params_) == {"C", "scale"}
+    assert set(model.best_params_) == {"reach", "scale", "standardize"}
 
 
 def test_a_label_that_no_fold_judges_does_not_count():
@@ -174,7 +174,7 @@ def test_a_fold_that_cuts_a_query():
         SVMRankerCV(cv=[]).fit(X, y, qid=qid)
     order = np.argsort(qid, kind="stable")
     # Cut where queries end, whatever the splitter knows of them.
-    assert SVMRankerCV(Cs=CS, cv=KFold(3)).fit(X[order], y[order], qid=qid[order]).n_splits_ == 3
+    assert SVMRankerCV(Cs=CS, bound="convex", cv=KFold(3)).fit(X[order], y[order], qid=qid[order]).n_splits_ == 3
 
 
 def test_one_list_is_split_by_rows():

@@ -6,12 +6,8 @@ from statistics import fmean, median, stdev
 
 import numpy as np
 import pytest
-from scipy.stats import gmean
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
 
-from rankhinge import RankSVCCV, SVMRankerCV, tight_hinge
+from rankhinge import RankSVCCV, SVMRankerCV
 
 from .helpers import binary, graded, multiclass, multilabel
 
@@ -26,7 +22,7 @@ def noise(seed, spread=0.004, level=0.5):
 
 def search(scoring, y=None, **options):
     X, labels = binary(n=40, d=3, noise=2.0)
-    options = {"scales": 3, "init_Cs": 4, "cv": 3, "random_state": 0, "tol": 0.1, **options}
+    options = {"scales": 3, "init_Cs": 4, "cv": 3, "random_state": 0, "tol": 0.1, "standardize": False, **options}
     return RankSVCCV(bound="tight", scoring=scoring, **options).fit(X, labels if y is None else y)
 
 
@@ -65,10 +61,10 @@ def best_point(init_scores, scores, scales, tolerated=0.25):
     return best
 
 
-def chosen(Cs, scales, init_Cs, init_scores, start, scale, place):
-    """C, scale and C of the start; the start itself has a tenth of the smallest C."""
-    path, first = Cs[start, scale], best_start(init_scores)
-    return (path[place - 1] if place else 0.1 * path[0]), scales[scale], init_Cs[max(first - start, 0)]
+def chosen(reaches, scales, init_Cs, init_scores, start, scale, place):
+    """Reach, scale and C of the start; the start itself has a tenth of the smallest reach."""
+    first = best_start(init_scores)
+    return (reaches[place - 1] if place else 0.1 * reaches[0]), scales[scale], init_Cs[max(first - start, 0)]
 
 
 def test_the_choice_follows_from_the_scores():
@@ -76,8 +72,8 @@ def test_the_choice_follows_from_the_scores():
     for seed in (0, 1, 2, 3, 5, 17, 26, 30, 58):
         model = search(noise(seed))
         start, scale, place, top, _ = best_point(model.init_scores_, model.scores_, range(3))
-        expected = chosen(model.Cs_, model.scales_, model.init_Cs_, model.init_scores_, start, scale, place)
-        np.testing.assert_allclose((model.C_, model.scale_, model.init_C_), expected, rtol=1e-12)
+        expected = chosen(model.reaches_, model.scales_, model.init_Cs_, model.init_scores_, start, scale, place)
+        np.testing.assert_allclose((model.reach_, model.scale_, model.init_C_), expected, rtol=1e-12)
         seen |= {("start", start), ("scale", scale), ("stays", place == 0), ("earlier", 0 < place < top)}
         seen |= {("neighbour", bool(np.isfinite(model.scores_[1]).any()))}
     assert seen == {
@@ -90,14 +86,15 @@ def test_the_choice_follows_from_the_scores():
 def test_lists_leave_the_start_for_a_standard_error_only():
     X, y, qid = graded(n_queries=15)
     options = {"bound": "tight", "init": "logistic", "scales": 2, "init_Cs": 3, "cv": 3, "tol": 0.1, "random_state": 0}
+    options["standardize"] = False
     stricter = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
         model = SVMRankerCV(scoring=lambda y, scores, qid, rng=rng: 0.5 + 0.004 * rng.normal(), **options)
         model.fit(X, y, qid=qid)
         strict, loose = (best_point(model.init_scores_, model.scores_, range(2), part) for part in (1.0, 0.25))
-        expected = chosen(model.Cs_, model.scales_, model.init_Cs_, model.init_scores_, *strict[:3])
-        np.testing.assert_allclose((model.C_, model.scale_, model.init_C_), expected, rtol=1e-12)
+        expected = chosen(model.reaches_, model.scales_, model.init_Cs_, model.init_scores_, *strict[:3])
+        np.testing.assert_allclose((model.reach_, model.scale_, model.init_C_), expected, rtol=1e-12)
         stricter += strict[2] < loose[2]
     assert stricter > 0
 
@@ -114,7 +111,7 @@ def test_what_was_not_followed_has_no_scores_and_is_not_chosen():
         expected[start, [0, 2], :length] = True
         np.testing.assert_array_equal(known, expected)
         np.testing.assert_array_equal(np.isnan(model.scores_).all(axis=-1), ~expected)
-        assert np.isclose(model.C_, [*model.Cs_[known], *0.1 * model.Cs_[known[..., 0], 0]], atol=0.0).any()
+        assert np.isclose(model.reach_, [*model.reaches_, 0.1 * model.reaches_[0]]).any()
         lengths.add(length)
     assert len(lengths) > 1
 
@@ -122,51 +119,20 @@ def test_what_was_not_followed_has_no_scores_and_is_not_chosen():
 def test_only_those_with_a_neighbour_are_followed_from_it():
     """Labels whose best start is the first of the grid have no other to try."""
     X, y = multiclass(n=150, d=6)
-    model = RankSVCCV(bound="tight", init_Cs=[1e-4, 1.0], cv=3, random_state=0).fit(X, y)
+    model = RankSVCCV(bound="tight", init_Cs=[1e-4, 1.0], cv=3, random_state=0, standardize=False).fit(X, y)
     places = np.array([best_start(scores) for scores in model.init_scores_])
     assert 0 < np.count_nonzero(places) < 3
     known = np.isfinite(model.scores_).any(axis=(2, 3, 4))
     np.testing.assert_array_equal(known, np.stack([np.ones(3, bool), places > 0], axis=1))
-    np.testing.assert_array_equal(np.isfinite(model.Cs_).any(axis=(2, 3)), known)
 
 
-def units(X, y, coefs, scale, folds):
-    """Geometric mean over the folds of the start's length over that of the slope there."""
-    found = []
-    for (train, _), coef in zip(folds, coefs):
-        w = coef * scale / (X[train] @ coef).std()
-        slope = X[train].T @ tight_hinge(X[train] @ w, y[train]).coefficients
-        found.append(np.linalg.norm(w) / np.linalg.norm(slope))
-    return gmean(found)
-
-
-def folds_of(X, y, seed, n_folds=3):
-    seed = check_random_state(seed).randint(2**31 - 1)
-    return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y))
-
-
-def test_C_is_measured_in_the_unit_of_the_folds():
-    X, y = binary(n=200, d=3, noise=2.0)
-    model = RankSVCCV(bound="tight", scales=2, init_Cs=[0.3], cv=3, random_state=5).fit(X, y)
-    folds = folds_of(X, y, 5)
-    coefs = [LogisticRegression(C=0.3, tol=1e-8).fit(X[train], y[train]).coef_[0] for train, _ in folds]
-    for scale, Cs in zip(model.scales_, model.Cs_[0]):
-        np.testing.assert_allclose(Cs, PULLS * units(X, y, coefs, scale, folds), rtol=0.03)
-    given = np.array([1.0, 0.4, -0.7])
-    model = RankSVCCV(bound="tight", scales=2, init=given, cv=3, random_state=5).fit(X, y)
-    for scale, Cs in zip(model.scales_, model.Cs_[0]):
-        np.testing.assert_allclose(Cs, PULLS * units(X, y, [given] * 3, scale, folds), rtol=1e-9)
-    np.testing.assert_allclose(model.scales_, np.array([1e-3, 1e-2]) * (y == 0).sum())
-
-
-@pytest.mark.parametrize("Cs", [[1e-9, 1.0], [1e9, 1e10]])
-def test_where_the_start_is_best_C_is_a_hundredth_of_the_unit_or_a_tenth_of_the_grid(Cs):
+@pytest.mark.parametrize(("reaches", "expected"), [([1e-9, 1.0], 1e-10), ([10.0, 100.0], 0.01)])
+def test_where_the_start_is_best_the_reach_is_a_hundredth_or_a_tenth_of_the_grid(reaches, expected):
     X, y = binary(n=60, d=3, noise=2.0)
     calls, given = iter(range(1000)), np.array([1.0, 0.4, -0.7])
     options = {"scoring": lambda relevant, scores: 1.0 / (1 + next(calls)), "init": given, "scales": [3.0]}
-    model = RankSVCCV(bound="tight", Cs=Cs, cv=3, random_state=5, **options).fit(X, y)
-    unit = units(X, y, [given] * 3, 3.0, folds_of(X, y, 5))
-    assert pytest.approx(min(0.01 * unit, 0.1 * Cs[0]), rel=1e-9) == model.C_
+    model = RankSVCCV(reaches=reaches, cv=3, random_state=5, standardize=False, **options).fit(X, y)
+    assert pytest.approx(expected, rel=1e-9) == model.reach_
 
 
 def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
@@ -181,13 +147,13 @@ def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
         judged = (0, 2, 3)
         points = [best_point(model.init_scores_[k], model.scores_[k], range(3)) for k in judged]
         for k, point in zip(judged, points):
-            arrays = (model.Cs_[k], model.scales_[k], model.init_Cs_[k], model.init_scores_[k])
+            arrays = (model.reaches_, model.scales_[k], model.init_Cs_[k], model.init_scores_[k])
             expected = chosen(*arrays, *point[:3])
-            np.testing.assert_allclose((model.C_[k], model.scale_[k], model.init_C_[k]), expected, rtol=1e-12)
+            np.testing.assert_allclose((model.reach_[k], model.scale_[k], model.init_C_[k]), expected, rtol=1e-12)
         scale, place = (median(point[which] for point in points) for which in (1, 2))
         start = median(best_start(model.init_scores_[k]) for k in judged)
-        path = model.Cs_[1, 0, scale]
-        assert model.C_[1] == pytest.approx(path[place - 1] if place else 0.1 * path[0], rel=1e-12)
+        path = model.reaches_
+        assert model.reach_[1] == pytest.approx(path[place - 1] if place else 0.1 * path[0], rel=1e-12)
         assert model.scale_[1] == pytest.approx(model.scales_[1, scale])
         assert model.init_C_[1] == model.init_Cs_[1, start]
         assert np.isnan(model.scores_[1]).all()
@@ -204,7 +170,7 @@ def test_auto_goes_on_with_the_kind_of_start_that_ranks_better():
     seen = set()
     for seed in range(6):
         X, y, qid = graded(n_queries=15, size=8, d=6, seed=seed)
-        options = {"bound": "tight", "scales": 1, "Cs": 2, "cv": 3, "random_state": 0, "tol": 0.1}
+        options = {"bound": "tight", "scales": 1, "reaches": 2, "cv": 3, "random_state": 0, "tol": 0.1}
         kinds = {init: SVMRankerCV(init=init, **options).fit(X, y, qid=qid) for init in ("logistic", "convex")}
         auto = SVMRankerCV(**options).fit(X, y, qid=qid)
         assert auto.init_ == max(kinds, key=lambda init: level(kinds[init].init_scores_))
@@ -217,7 +183,7 @@ def test_auto_goes_on_with_the_kind_of_start_that_ranks_better():
 
 def test_auto_takes_one_kind_of_start_for_all_labels():
     X, Y = multilabel(n=90)
-    options = {"bound": "tight", "scales": 1, "Cs": 2, "cv": 2, "random_state": 0, "tol": 0.1}
+    options = {"bound": "tight", "scales": 1, "reaches": 2, "cv": 2, "random_state": 0, "tol": 0.1}
     kinds = {init: RankSVCCV(init=init, **options).fit(X, Y) for init in ("logistic", "convex")}
     auto = RankSVCCV(init="auto", **options).fit(X, Y)
     assert auto.init_ == max(kinds, key=lambda init: fmean(level(mine) for mine in kinds[init].init_scores_))

@@ -11,5 +11,6 @@ from rankhinge.features import sparse  # noqa: F401 (registers itself, as the de
 from rankhinge.features.audit import Audit, audit
 from rankhinge.features.dense import BLOCK_ENTRIES
 from rankhinge.features.maps import FeatureMap, feature_map, register
+from rankhinge.features.weighted import WeightedColumns
 
-__all__ = ["BLOCK_ENTRIES", "Audit", "FeatureMap", "audit", "feature_map", "register"]
+__all__ = ["BLOCK_ENTRIES", "Audit", "FeatureMap", "WeightedColumns", "audit", "feature_map", "register"]

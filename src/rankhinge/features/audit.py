@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankhinge.features.dense import BLOCK_ENTRIES
 from rankhinge.features.maps import FeatureMap
 
-__all__ = ["Audit", "audit"]
+__all__ = ["Audit", "audit", "pieces_of"]
 
 
 class Audit(NamedTuple):
@@ -34,7 +34,7 @@ def audit(features: FeatureMap, weights: NDArray[np.float64]) -> Audit:
     """
     m, n = weights.shape[1], features.n_samples
     found = Audit(np.zeros((m, n)), np.zeros((m, n)), np.zeros(n))
-    for rows, columns, piece in _pieces(features):
+    for rows, columns, piece in pieces_of(features):
         part = weights[columns]
         found.scores[:, rows] += (piece @ part).T
         sizes = abs(piece)
@@ -47,7 +47,7 @@ def audit(features: FeatureMap, weights: NDArray[np.float64]) -> Audit:
     return found
 
 
-def _pieces(features: FeatureMap) -> Iterator[tuple[slice, slice, Any]]:
+def pieces_of(features: FeatureMap) -> Iterator[tuple[slice, slice, Any]]:
     """Pieces of X in float64, with the rows and the columns that each has; maps of other rooms need not have any."""
     if hasattr(features, "pieces"):
         yield from features.pieces()

@@ -20,16 +20,16 @@ from rankhinge._progress import Progress
 from rankhinge._validation import as_numbers, in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import SOLVERS, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
-from rankhinge.svm.coordinates import AsGiven, Coordinates, fewer
+from rankhinge.svm.bounds import bound_in_force, refuse_strangers
+from rankhinge.svm.coordinates import Coordinates, weighted
 from rankhinge.svm.flat import CONSTANT, are_constant, ways_out
 from rankhinge.svm.last_word import Use, last_word
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.tight import (
-    AUTO_PULL,
     AUTO_TIGHTNESS,
     LARGEST,
     find_start,
@@ -38,7 +38,10 @@ from rankhinge.svm.tight import (
     rescaled,
     unit_of_C,
     unit_of_init_C,
+    warn_of_units,
 )
+from rankhinge.svm.units import Bearing, bearing_of, exponent_of, feature_scale
+from rankhinge.svm.variance import variances_within
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -80,18 +83,19 @@ class Tuning(NamedTuple):
     """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning."""
 
     C: Any = "auto"
+    reach: Any = "auto"
     scale: Any = "auto"
     init_C: Any = "auto"
     init: Any = "logistic"
 
     def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
         """The part that belongs to the usable problems, checked."""
-        C, scale, init_C = (
+        C, reach, scale, init_C = (
             value if isinstance(value, str) else per_problem(value, usable, name)
-            for name, value in zip(self._fields[:3], self[:3], strict=True)
+            for name, value in zip(self._fields[:-1], self[:-1], strict=True)
         )
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
-        return Tuning(C, scale, init_C, init)
+        return Tuning(C, reach, scale, init_C, init)
 
     def part(self, group: NDArray[np.int64]) -> Tuning:
         """The part that belongs to some problems, once there is one value for each."""
@@ -121,8 +125,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     # and in the subclasses.
     coef_: NDArray[np.float64]
     _coordinates: Coordinates
+    _bearing: Bearing | None
     _chosen: dict[str, NDArray[np.float64]]
     C_: Any
+    reach_: Any
+    feature_scale_: NDArray[np.float64]
     scale_: Any
     init_C_: Any
     init_coef_: NDArray[np.float64]
@@ -139,7 +146,9 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [str, RankingLoss],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
-        "bound": [StrOptions({"convex", "tight"})],
+        "bound": [StrOptions({"auto", "convex", "tight"})],
+        "reach": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
+        "standardize": [StrOptions({"auto"}), "boolean", Interval(Real, 0, 1, closed="both")],
         "scale": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
         "init": [StrOptions({"logistic", "convex"}), "array-like"],
         "init_C": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
@@ -158,16 +167,41 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         arrays = (in_native_order(arrays[0]), *arrays[1:])
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
-    def _tuning(self) -> Tuning:
-        """What the user has chosen; of what the bound does not use nothing is asked."""
-        return Tuning(self.C) if self.bound == "convex" else Tuning(self.C, self.scale, self.init_C, self.init)
+    # Machines without these have nothing to choose.
+    bound: str = "convex"
+    standardize: str | bool | float = False
 
-    def _reduced(self, X: Any, n_problems: int) -> Any:
-        """What stands for X in so many problems: in fewer coordinates, unless a start is given that may lie beside."""
-        given = self.bound == "tight" and not isinstance(self.init, str)
+    @property
+    def _bound(self) -> str:
+        """The bound in force."""
+        return bound_in_force(self.bound, getattr(self, "loss", "ap"))
+
+    def _tuning(self) -> Tuning:
+        """What the user has chosen; what the bound does not use is refused."""
+        refuse_strangers(self, self._bound)
+        if self._bound == "convex":
+            return Tuning(self.C)
+        return Tuning("auto", self.reach, self.scale, self.init_C, self.init)
+
+    def _reduced(self, X: Any, lists: Lists, n_problems: int) -> Any:
+        """What stands for X in so many problems: weighted, and in fewer coordinates.
+
+        A start that is given may lie beside these. `lists` are those in which features are measured. By itself the
+        convex bound takes them as they are: its C has the meaning that papers give it.
+        """
+        tight, self._bearing = self._bound == "tight", None
+        sigma = None
+        if tight or (not isinstance(self.standardize, str) and float(self.standardize) > 0):
+            variances = variances_within(feature_map(X), lists)
+            sigma = feature_scale(variances, exponent_of(self.standardize, variances))
+            self._bearing = bearing_of(variances, sigma)
+            if sigma is None and tight:
+                warn_of_units(variances, getattr(self, "feature_names_in_", None))
+        given = tight and not isinstance(self.init, str)
+        self.feature_scale_ = np.ones(X.shape[1]) if sigma is None else sigma
         # Of a ranking's scores only the differences count, of a binary SVM's the scores themselves.
         centred = self._ranks_only and get_loss(self.loss).is_ranking
-        X, self._coordinates = (X, AsGiven(X.shape[1])) if given else fewer(X, n_problems, centred=centred)
+        X, self._coordinates = weighted(X, sigma, None if given else n_problems, centred=centred)
         return X
 
     # Whether no stage of the fit looks at anything but differences of scores, if the loss does not.
@@ -183,20 +217,20 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         if coordinates.whole is not None:
             objective, inner = (
                 RankingObjective(feature_map(coordinates.whole), objective.problems, objective.loss),
-                coef.T,
+                (coef * self.feature_scale_).T,
             )
         C = self._chosen.get("C_", np.ones(objective.n_problems))
         centre = np.zeros_like(inner)
-        if self.bound == "tight" and "init_coef_" in self._chosen:
+        if self._bound == "tight" and "init_coef_" in self._chosen:
             known = self._chosen["init_coef_"]
-            centre = (known if coordinates.whole is not None else coordinates.inside(known)).T
+            centre = (known * self.feature_scale_ if coordinates.whole is not None else coordinates.inside(known)).T
         certified = last_word(
             objective,
             replace(result, coef=inner),
             C,
             centre,
             self.tol,
-            tight=self.bound == "tight",
+            tight=self._bound == "tight",
             lengths=coordinates.lengths,
             use=use,
         )
@@ -225,7 +259,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
         solver = begin(groups[0]) if len(groups) == 1 else InTurn(objective, groups, begin, options.get("start"))
         beginning.verbose = 0
-        n_passes += self._coordinates.there
+        n_passes += self._coordinates.there + (self._bearing is not None)
 
         def result(status: str) -> SolverResult:
             found = solver.result(status=status)
@@ -264,7 +298,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         objective = whole.part(group) if group.size < whole.n_problems else whole
         start, tuning = None if start is None else start[:, group], tuning.part(group)
         options |= {"tol": self.tol, "max_iter": self.max_iter, "start": start}
-        if self.bound == "tight":
+        if self._bound == "tight":
             solver, chosen = self._tight_solver(objective, tuning, beginning, **options)
         else:
             chosen = {"C_": np.ones(group.size) if isinstance(tuning.C, str) else tuning.C}
@@ -276,10 +310,6 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             self._chosen.setdefault(name, np.full(shape, np.nan))[group] = values
         return solver
 
-    def _check_bound(self) -> None:
-        if self.bound == "tight" and not get_loss(self.loss).is_ranking:
-            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
-
     def _tight_solver(
         self, objective: RankingObjective, tuning: Tuning, beginning: _Beginning, **options: Any
     ) -> tuple[Solver, dict[str, NDArray[np.float64]]]:
@@ -287,17 +317,19 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
         An interrupt meanwhile makes do with the start so far, and is noted.
         """
-        self._check_bound()
+        bearing = self._bearing or Bearing(1.0, 1.0)
         negatives = np.array([n_negatives(lists) for lists in objective.problems])
         scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
-        init_C, n_passes = tuning.init_C, 0.0
+        init_C, init = tuning.init_C, tuning.init
         if isinstance(init_C, str):
-            init_C, n_passes = unit_of_init_C(tuning.init, objective, self._coordinates)
+            init_C = unit_of_init_C(init, objective.problems, bearing)
+        if not isinstance(init, str):
+            init = self._coordinates.inside(init)
         try:
             with Progress(beginning.verbose, (_START,)) as progress:
                 steps = count(1)
                 found = find_start(
-                    tuning.init,
+                    init,
                     objective,
                     init_C,
                     tol=self.tol,
@@ -317,12 +349,17 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 f"the start{of_problems(n_flat, objective.n_problems)} gives all samples of a list the same score: the "
                 f"fit begins at 0 instead. {CONSTANT if constant else 'Choose another init, or a larger init_C'}"
             )
-        C = AUTO_PULL * unit_of_C(objective, centre) if isinstance(tuning.C, str) else tuning.C
-        chosen = {"C_": C, "scale_": scale, "init_coef_": self._coordinates.everywhere(centre.T.copy())}
-        if isinstance(tuning.init, str):
+        reach = tuning.reach
+        if isinstance(reach, str):
+            reach = np.array([bearing.reach(lists) for lists in objective.problems])
+        C = reach * unit_of_C(objective, centre)
+        chosen = {"C_": C, "reach_": reach, "scale_": scale}
+        chosen["init_coef_"] = self._coordinates.everywhere(centre.T.copy())
+        if isinstance(init, str):
             chosen["init_C_"] = init_C
         solver = Tight(objective, C, centre=centre, random_state=seed_of(self.random_state), **options)
-        solver.n_passes = n_passes + found.n_passes + (3 if isinstance(tuning.C, str) else 1) + self._coordinates.back
+        # One for the spread of the start, two for the unit of C.
+        solver.n_passes = found.n_passes + 3 + self._coordinates.back
         return solver, chosen
 
     def _earlier_coef(self, *n_problems: int) -> NDArray[np.float64] | None:
@@ -407,7 +444,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     def _warn_of_flaws(self, result: SolverResult, objective: RankingObjective) -> None:
         """Warn if the model ranks nothing, or if it may be far from the optimum."""
         flat = np.flatnonzero(~result.coef.any(axis=0) & (result.gap <= self.tol))
-        if flat.size and self.bound == "convex":
+        if flat.size and self._bound == "convex":
             tight = "bound='tight'" if "bound" in self.get_params() else ""
             warn_of_zeros(flat.size, result.gap.size, ways_out(objective, int(flat[0]), tight))
         worst = float(np.max(result.gap))
@@ -419,10 +456,12 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 meaning = f"{n_waiting} of {result.gap.size} problems had not begun"
             elif "precision" in states:
                 meaning = "that much may be rounding"
-            elif self.bound == "tight":
+            elif self._bound == "tight":
                 meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
             # More iterations do not help where rounding is what forbids a smaller gap, nor advice who wanted to stop.
-            limit = "Lower C" if states <= {"stalled", "precision"} else "Increase max_iter, lower C"
+            strength = "reach" if self._bound == "tight" else "C"
+            stuck = states <= {"stalled", "precision"}
+            limit = f"Lower {strength}" if stuck else f"Increase max_iter, lower {strength}"
             advice = "" if states == {"stopped"} else f". {limit}, or scale the features"
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "

@@ -52,7 +52,7 @@ def _all_or_nothing(fit: Fit) -> Fit:
                     mine.update(earlier)
                 raise
             finally:
-                for name in ("_earlier", "_seen", "_chosen", "_finish_with", "_coordinates"):
+                for name in ("_earlier", "_seen", "_chosen", "_finish_with", "_coordinates", "_bearing"):
                     mine.pop(name, None)
 
     # To a type checker it is another function; `wraps` gives it the signature of the first.

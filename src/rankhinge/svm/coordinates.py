@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import qr
 
-from rankhinge.features import BLOCK_ENTRIES
+from rankhinge.features import BLOCK_ENTRIES, WeightedColumns
 
-__all__ = ["AsGiven", "Coordinates", "fewer"]
+__all__ = ["AsGiven", "Coordinates", "fewer", "weighted"]
 
 # Left out are empty columns that are at least this part of all: new indices of the entries are to be worth it.
 _WORTH_IT = 1 / 2
@@ -100,7 +100,7 @@ class _RowSpace:
 
     there, back, of_features = 1, 3, False
 
-    def __init__(self, X: NDArray[Any], R: NDArray[np.float64], centred: bool) -> None:
+    def __init__(self, X: Any, R: NDArray[np.float64], centred: bool) -> None:
         self.whole, self._centred, self.n_features = X, centred, X.shape[1]
         self.lengths: NDArray[np.float64] | None = np.linalg.norm(R, axis=0)
         # Rows of length 1: short ones must not drown beside long ones.
@@ -133,6 +133,40 @@ class _RowSpace:
         for part, block in _column_blocks(self.whole, self._centred):
             slopes[:, part] = coefficients @ block
         return slopes
+
+
+class _Weighted:
+    """Coefficients of features that are divided by a scale: σ∘w inside, w outside."""
+
+    of_features = False
+
+    def __init__(self, inner: Coordinates, scale: NDArray[np.float64]) -> None:
+        self._inner, self._scale = inner, scale
+        self.n_features, self.there, self.back = inner.n_features, inner.there, inner.back
+        self.whole, self.lengths = inner.whole, inner.lengths
+
+    def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._inner.inside(coef * self._scale)
+
+    def everywhere(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        outside: NDArray[np.float64] = self._inner.everywhere(coef) / self._scale
+        return outside
+
+
+def weighted(
+    X: Any, scale: NDArray[np.float64] | None, n_problems: int | None, *, centred: bool = False
+) -> tuple[Any, Coordinates]:
+    """As `fewer`, for columns that are divided by a scale (d,); without a number of problems all columns stay."""
+    if scale is None:
+        return (X, AsGiven(X.shape[1])) if n_problems is None else fewer(X, n_problems, centred=centred)
+    factors = 1.0 / scale
+    if n_problems is None:
+        return WeightedColumns(X, factors), _Weighted(AsGiven(X.shape[1]), scale)
+    if sparse.issparse(X):
+        X, inner = _occupied(X)
+        return WeightedColumns(X, inner.inside(factors)), _Weighted(inner, scale)
+    reduced, inner = fewer(WeightedColumns(X, factors), n_problems, centred=centred)
+    return reduced, _Weighted(inner, scale)
 
 
 def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, Coordinates]:
@@ -186,7 +220,7 @@ def _parts(size: int) -> Iterator[slice]:
         yield slice(start, start + BLOCK_ENTRIES)
 
 
-def _triangle(X: NDArray[Any], centred: bool) -> NDArray[np.float64]:
+def _triangle(X: Any, centred: bool) -> NDArray[np.float64]:
     """R (n, n) of ``Xᵀ = Q R``; one pass."""
     R = np.zeros((0, X.shape[0]))
     for _, block in _column_blocks(X, centred):
@@ -194,13 +228,15 @@ def _triangle(X: NDArray[Any], centred: bool) -> NDArray[np.float64]:
     return R
 
 
-def _column_blocks(X: NDArray[Any], centred: bool) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """The columns in float64, some at a time, less their means if they are to be `centred`."""
+def _column_blocks(X: Any, centred: bool) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """The columns in float64, some at a time, with their weights, less their means if they are to be `centred`."""
+    columns, factors = (X.X, X.factors) if isinstance(X, WeightedColumns) else (X, None)
     n, d = X.shape
     step = max(2 * n, 4 * BLOCK_ENTRIES // n)
     for start in range(0, d, step):
         part = slice(start, start + step)
-        block = np.asarray(X[:, part], dtype=np.float64)
+        block = np.asarray(columns[:, part], dtype=np.float64)
+        block = block if factors is None else block * factors[part]
         yield part, block - _means(block) if centred else block
 
 

@@ -15,7 +15,9 @@ from sklearn.utils import check_random_state
 
 from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.objective import one_list
 from rankhinge.svm._fitting import fitting
+from rankhinge.svm.bounds import refuse_strangers
 from rankhinge.svm.folds import Part
 from rankhinge.svm.foreign import OF_CLASSES, OF_LISTS, explaining
 from rankhinge.svm.gains import Grades, grades_of
@@ -25,7 +27,7 @@ from rankhinge.svm.query_folds import query_folds
 from rankhinge.svm.query_lists import NoUsableList, ranking_lists, weights_of_rows
 from rankhinge.svm.rank_svc import RankSVC
 from rankhinge.svm.ranker import SVMRanker
-from rankhinge.svm.search import GRIDS, PATHS, TUNED, Search
+from rankhinge.svm.search import GRIDS, TUNED, Search
 from rankhinge.svm.targets import Targets, encode_targets
 from rankhinge.svm.threshold import cut_ranking
 
@@ -54,7 +56,7 @@ def _judge_signs(
 
 
 class RankSVCCV(Search, RankSVC):
-    """`RankSVC` with C chosen by k-fold cross-validation on the loss's own metric.
+    """`RankSVC` with its settings chosen by k-fold cross-validation on the loss's own metric.
 
     Along each fold's path the planes are kept from one C to the next. All K one-vs-rest problems of a multiclass or
     multilabel target run in lockstep, each with a C of its own.
@@ -63,12 +65,16 @@ class RankSVCCV(Search, RankSVC):
     ----------
     loss : str or RankingLoss, default "ap"
     Cs : int, array or None, default None
-        The grid, or how many values between 0.1 and 100,000; None: 8.
-        Tight bound: how many multiples of ``‖w₀‖ / ‖∇T(w₀)‖`` between 0.1 and 30; None: 6.
+        Convex bound: the grid, or how many values between 0.1 and 100,000; None: 8.
     cv : int, splitter, iterable or None, default None
         Stratified folds, shuffled with `random_state`, if an int; None: 5.
-    bound : {"convex", "tight"}, default "convex"
-        With the tight bound the start, C and the scale are chosen, in this order.
+    bound : {"auto", "convex", "tight"}, default "auto"
+        As for `RankSVC`. With the tight bound the unit of the features, the start, the reach and the scale are chosen,
+        in this order.
+    reaches : int, array or None, default None
+        Tight bound: the grid of `reach`, or how many values between 0.1 and 30; None: 6.
+    standardize : {"auto"}, bool or float, default "auto"
+        As for `RankSVC`; ``"auto"`` tries 0.5 and 1 with the tight bound, on the same folds.
     scales : int or array, default 2
         Tight bound: the grid of scales, or how many between a thousandth and a hundredth of the number of negatives.
     init : {"logistic", "convex", "auto"} or array of shape (K, d), default "logistic"
@@ -89,15 +95,14 @@ class RankSVCCV(Search, RankSVC):
     Attributes
     ----------
     C_ : float or ndarray of shape (K,)
-        The chosen value; for the tight bound beside `scale_` and `init_C_`. Where the start itself ranks best, it is
-        smaller than all of the grid, a hundredth of ``‖w₀‖ / ‖∇T(w₀)‖`` at most: the fit stays at the start.
-    Cs_ : ndarray of shape (n_Cs,)
-        Tight bound: of shape (2, n_scales, n_Cs) or (K, 2, n_scales, n_Cs), first for the best start, then for its
-        neighbour; nan where there was no path.
+        The chosen value; for the tight bound that of `reach_`, beside `scale_`, `init_C_` and `standardize_`.
+        Where the start itself ranks best, the reach is smaller than all of the grid, 0.01 at most: the fit stays there.
+    Cs_, reaches_ : ndarray
+        The grid of the bound in force.
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
         The metric on the test part of each fold. A path is given up when two values of C in turn were worse than the
-        best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (2, n_scales, n_Cs,
-        n_folds), or K of them; first for the best start, then for its neighbour; nan where there was no path.
+        best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (2, n_scales,
+        n_reaches, n_folds), or K of them; first for the best start, then for its neighbour; nan where there was none.
     init_ : {"logistic", "convex"}
         Tight bound: the kind of start, unless coefficients were given.
     scales_, init_Cs_, init_scores_ : ndarray
@@ -143,7 +148,9 @@ class RankSVCCV(Search, RankSVC):
         Cs: int | ArrayLike | None = None,
         *,
         cv: Any = None,
-        bound: str = "convex",
+        bound: str = "auto",
+        reaches: int | ArrayLike | None = None,
+        standardize: str | bool | float = "auto",
         scales: int | ArrayLike = 2,
         init: str | ArrayLike = "logistic",
         init_Cs: int | ArrayLike | None = None,
@@ -160,6 +167,8 @@ class RankSVCCV(Search, RankSVC):
         self.Cs = Cs
         self.cv = cv
         self.bound = bound
+        self.reaches = reaches
+        self.standardize = standardize
         self.scales = scales
         self.init = init
         self.init_Cs = init_Cs
@@ -191,7 +200,7 @@ class RankSVCCV(Search, RankSVC):
         names = label_names(y)
         X, y = self._validated_targets(X, y, mask)
         targets = encode_targets(y, mask, self.pos_label).named(names)
-        self._check_bound()
+        refuse_strangers(self, self._bound)
         folds = list(self._folds(X, y, targets.kind, groups))
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
@@ -200,8 +209,8 @@ class RankSVCCV(Search, RankSVC):
         problems = {
             label: lists if use else None for label, lists, use in zip(labels, targets.lists(), usable, strict=True)
         }
-        X = self._reduced(X, PATHS * len(parts))
-        return self._fit_targets(X, targets, self._search(X, parts, len(folds), problems))
+        X, tuning = self._search(X, one_list(targets.relevant[0]), parts, len(folds), problems)
+        return self._fit_targets(X, targets, tuning)
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         splitter = check_cv(self.cv, y if kind != "multilabel" else None, classifier=kind != "multilabel")
@@ -236,7 +245,7 @@ class RankSVCCV(Search, RankSVC):
 
 
 class SVMRankerCV(Search, SVMRanker):
-    """`SVMRanker` with C chosen by k-fold cross-validation over queries.
+    """`SVMRanker` with its settings chosen by k-fold cross-validation over queries.
 
     Parameters
     ----------
@@ -247,7 +256,7 @@ class SVMRankerCV(Search, SVMRanker):
         An int: that many folds of whole queries, drawn with `random_state`; None: 5. A splitter that takes groups is
         given the queries as such. `PredefinedSplit` and pairs of rows serve sets that come with parts for training and
         validation. A fold with rows of a query in both of its parts is an error.
-    bound, scales, init, init_Cs
+    bound, reaches, standardize, scales, init, init_Cs
         As for `RankSVCCV`, but for `init`, which is ``"auto"`` by default.
     scoring : str, callable or None, default None
         As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
@@ -260,7 +269,7 @@ class SVMRankerCV(Search, SVMRanker):
     Attributes
     ----------
     C_ : float
-    Cs_ : ndarray of shape (n_Cs,)
+    Cs_, reaches_ : ndarray
     scores_ : ndarray of shape (n_Cs, n_folds)
         Of both, the shapes for the tight bound are those of `RankSVCCV`.
     init_, scales_, init_Cs_, init_scores_
@@ -301,7 +310,9 @@ class SVMRankerCV(Search, SVMRanker):
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
         qid_column: str | int | None = None,
-        bound: str = "convex",
+        bound: str = "auto",
+        reaches: int | ArrayLike | None = None,
+        standardize: str | bool | float = "auto",
         scales: int | ArrayLike = 2,
         init: str | ArrayLike = "auto",
         init_Cs: int | ArrayLike | None = None,
@@ -319,6 +330,8 @@ class SVMRankerCV(Search, SVMRanker):
         self.level_weights = level_weights
         self.qid_column = qid_column
         self.bound = bound
+        self.reaches = reaches
+        self.standardize = standardize
         self.scales = scales
         self.init = init
         self.init_Cs = init_Cs
@@ -347,7 +360,7 @@ class SVMRankerCV(Search, SVMRanker):
         whole = X
         X, qid = self._separated(X, qid)
         X, y = self._validated_relevance(X, y, qid)
-        self._check_bound()
+        refuse_strangers(self, self._bound)
         queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
         names = None if queries is None else queries[units]
@@ -355,10 +368,10 @@ class SVMRankerCV(Search, SVMRanker):
         lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
         # A splitter may look for the queries in the column that is no feature.
         folds = query_folds(self.cv, whole, y, names, self.random_state)
-        X = self._reduced(X, PATHS * len(folds))
         grades = grades_of(y.astype(np.float64), self.gains)
         parts = [self._part(y, queries, units, weights, grades, place, *rows) for place, rows in enumerate(folds)]
-        tuning = self._search(X, [part for part in parts if part is not None], len(folds), {"": lists})
+        known = [part for part in parts if part is not None]
+        X, tuning = self._search(X, lists, known, len(folds), {"": lists})
         return self._fit_lists(X, lists, tuning)
 
     def _part(

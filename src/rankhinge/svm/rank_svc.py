@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import RankingObjective, one_list
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
@@ -30,11 +30,13 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     For each one-vs-rest problem it minimises
 
-    .. math:: \tfrac12 \|w\|^2 + C \, J(Xw)
+    .. math:: \tfrac12 \|\sigma \circ (w - w_0)\|^2 + C \, T(Xw)
 
-    where J is the structured hinge of the loss, an exact convex upper bound on one minus average precision (or
-    NDCG, …) of the training samples ranked by their score, and stops with a certificate: the relative gap between the
-    objective and a lower bound on its minimum. A drop-in for `LinearSVC` where average precision is the metric.
+    where T, the tight bound, is an upper bound on one minus average precision (or NDCG, …) of the training samples
+    ranked by their score, :math:`w_0` a logistic regression, and σ the unit that each feature counts in. With
+    ``bound="convex"`` it is the papers' :math:`\tfrac12 \|w\|^2 + C \, J(Xw)`, with the structured hinge J of the loss.
+    It stops with a certificate: the relative gap between the objective and a lower bound on its minimum. A drop-in for
+    `LogisticRegression` and `LinearSVC` where average precision is the metric; features need no scaling.
 
     Parameters
     ----------
@@ -42,12 +44,21 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, any object of `rankhinge.losses`, or ``"zero-one"``: the
         binary SVM in the same machinery, without an intercept (centre the features); its `score` is accuracy.
     C : float, array of shape (K,) or "auto", default "auto"
-        Weight of the loss, which lies between 0 and 1 or little above: useful values are larger than those of
-        `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1 for the convex bound, ``0.3 ‖w₀‖ / ‖∇T(w₀)‖``
-        for the tight one.
-    bound : {"convex", "tight"}, default "convex"
+        Convex bound: weight of the loss, which lies between 0 and 1 or little above: useful values are larger than
+        those of `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1. The tight bound has `reach` instead.
+    bound : {"auto", "convex", "tight"}, default "auto"
         The convex bound compares with the perfect ranking, the tight one with the ranking by the scores themselves, and
-        tends to the loss itself. It is not convex, needs a start, and pays where the classes overlap; see Notes.
+        tends to the loss itself. It is not convex, needs a start, and ranks better on most data; see Notes. ``"auto"``:
+        tight, and convex for ``"zero-one"``. Parameters of the bound that is not in force are refused.
+    reach : float, array of shape (K,) or "auto", default "auto"
+        Tight bound: how far the fit may move from its start, without a unit: ``C = reach · ‖w₀‖ / ‖∇T(w₀)‖``, so that 1
+        is about as far as the start is from 0. ``"auto"``: what the data can bear, one thirtieth of the positives for
+        each (effective) feature, between 0.03 and 1.
+    standardize : {"auto"}, bool or float, default "auto"
+        In which unit features count: σ is their standard deviation to this power. True: standardised; False: as they
+        are; 0.5: in between. X is not copied, and a sparse one not centred; `coef_` is in the units of X. ``"auto"``:
+        True where fewer than 30 features share the variance, as in tables of mixed units, else 0.5, as for words,
+        pixels and embeddings; False for the convex bound, whose C would mean something else.
     scale : float, array of shape (K,) or "auto", default "auto"
         Tight bound: standard deviation of the start's scores. The larger, the tighter. ``"auto"``: the number of
         negatives over 100.
@@ -55,8 +66,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         Tight bound: the start w₀, towards which the fit is pulled: a logistic regression, the solution of the
         convex bound, or coefficients.
     init_C : float, array of shape (K,) or "auto", default "auto"
-        C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
-        features' variances, with which it is regularised alike whatever their number and common unit: scale them.
+        C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression s over the sum of the
+        features' variances (in the unit they count in), with s = n / 3 for each effective feature, between 3 and 30.
     solver : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
         For the convex bound; all minimise the same objective, and the guide to training compares them.
     tol : float, default 1e-3
@@ -85,8 +96,11 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         multilabel y the numbers of its columns, or their names if it is a frame.
     slope_ : ndarray of shape (K,)
         Multiclass: slope of each class's calibration; else ones.
-    C_, scale_, init_C_ : float, or ndarray of shape (K,)
-        The values used; the latter two for the tight bound only, `init_C_` unless coefficients were given to start at.
+    C_, reach_, scale_, init_C_ : float, or ndarray of shape (K,)
+        The values used; all but the first for the tight bound only, `init_C_` unless coefficients were given to start
+        at.
+    feature_scale_ : ndarray of shape (d,)
+        σ, in the units of X; 1 where features count as they are.
     init_coef_ : ndarray of shape (1, d) or (K, d)
         Tight bound: w₀, the start after rescaling.
     objective_, dual_objective_, gap_ : float, or ndarray of shape (K,)
@@ -108,14 +122,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     returns the log-odds ``slope_ · (Xw + intercept_)``; `predict` takes the largest. For binary and multilabel targets
     it returns ``Xw + intercept_``.
 
-    With ``bound="tight"`` the objective is
-
-    .. math:: \tfrac12 \|w - w_0\|^2 + C \, T(Xw), \qquad \Delta \le T \le J
-
-    (see `rankhinge.tight_hinge`). Quasi-Newton descent alternates with a convex problem that lies above the objective
-    and touches it at the point reached; `gap_` is that of the last such problem: no step of the concave-convex
-    procedure could lower the objective by more than about that part. There may be other local minima, and where
-    nothing better is found, the start is returned. No step raises the objective.
+    For the tight bound :math:`\Delta \le T \le J` (see `rankhinge.tight_hinge`). Quasi-Newton descent alternates with
+    a convex problem that lies above the objective and touches it at the point reached; `gap_` is that of the last such
+    problem: no step of the concave-convex procedure could lower the objective by more than about that part. There may
+    be other local minima, and where nothing better is found, the start is returned. No step raises the objective.
 
     References
     ----------
@@ -125,11 +135,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
     >>> from rankhinge import RankSVC
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RankSVC(C=100.0, bound="convex").fit(scale(X), y)
-    >>> model.gap_ <= 1e-3, model.score(scale(X), y) > 0.99
+    >>> model = RankSVC().fit(X, y)
+    >>> model.gap_ <= 1e-3, model.score(X, y) > 0.99
     (True, True)
     """
 
@@ -149,7 +158,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         loss: str | RankingLoss = "ap",
         C: float | ArrayLike | str = "auto",
         *,
-        bound: str = "convex",
+        bound: str = "auto",
+        reach: float | ArrayLike | str = "auto",
+        standardize: str | bool | float = "auto",
         scale: float | ArrayLike | str = "auto",
         init: str | ArrayLike = "logistic",
         init_C: float | ArrayLike | str = "auto",
@@ -165,6 +176,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.loss = loss
         self.C = C
         self.bound = bound
+        self.reach = reach
+        self.standardize = standardize
         self.scale = scale
         self.init = init
         self.init_C = init_C
@@ -199,8 +212,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         names = label_names(y)
         X, y = self._validated_targets(X, y, mask)
         targets = encode_targets(y, mask, self.pos_label).named(names)
-        X = self._reduced(X, len(targets.relevant))
-        return self._fit_targets(X, targets, self._tuning())
+        tuning = self._tuning()
+        X = self._reduced(X, one_list(targets.relevant[0]), len(targets.relevant))
+        return self._fit_targets(X, targets, tuning)
 
     def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
         X, y = self._validated(X, plain_targets(y, mask), multi_output=True, ensure_min_samples=2)
@@ -242,7 +256,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
         certified, own = self._last_word(result, objective, cut)
         fitted = self._certificate(certified, usable)
-        if self.bound == "tight":
+        if self._bound == "tight":
             fitted["init_coef_"] = np.atleast_2d(fitted["init_coef_"])
         coef = np.zeros((usable.size, own.shape[1]))
         coef[usable] = own
@@ -250,6 +264,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             "classes_": targets.classes,
             "_kind": targets.kind,
             "coef_": coef,
+            "feature_scale_": self.feature_scale_,
             "intercept_": intercept,
             "slope_": slope,
         }

@@ -52,7 +52,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     loss : str or RankingLoss, default "ndcg"
         As for `RankSVC`.
     C : float or "auto", default "auto"
-        ``"auto"``: 1 for the convex bound, ``0.3 ‖w₀‖ / ‖∇T(w₀)‖`` for the tight one.
+        Convex bound: weight of the loss. ``"auto"``: 1.
     gains : {"exponential", "linear"} or array, default "exponential"
         Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
     level_weights : {"uniform"} or array, optional
@@ -60,8 +60,10 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         an entry for each label 1, 2, …, or, shorter than that, for each different grade of y above 0. Given for a
         loss of that family, they take the place of those that make the decomposition exact: what is minimised then
         no longer bounds the graded metric, which `score` still is.
-    bound : {"convex", "tight"}, default "convex"
-        As for `RankSVC`; the tight bound is taken of each list at each threshold.
+    bound : {"auto", "convex", "tight"}, default "auto"
+        As for `RankSVC`; the tight bound is taken of each list at each threshold. The formula above is the convex one.
+    reach, standardize
+        As for `RankSVC`; features are measured within the lists.
     scale : float or "auto", default "auto"
         Tight bound: standard deviation of the start's scores within the lists. ``"auto"``: the mean number of
         negatives over 100.
@@ -69,8 +71,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         Tight bound: the start. The logistic regression tells the samples at or above each threshold from the others,
         with an intercept for each list.
     init_C : float or "auto", default "auto"
-        C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression 3 over the sum of the
-        features' variances within the lists.
+        C of the start. ``"auto"``: as for `RankSVC`, with the variances within the lists.
     qid_column : str or int, optional
         Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`.
         So searches and cross-validation take them along without metadata routing; see `QueryKFold`.
@@ -87,7 +88,9 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         Usable lists: the mean is over these.
     n_unusable_queries_ : int
         Lists that were left out because all their samples have the same relevance.
-    C_, scale_, init_C_, init_coef_, objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
+    C_, reach_, scale_, init_C_, init_coef_, feature_scale_
+        As for `RankSVC`.
+    objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
         As for `RankSVC`.
 
     Examples
@@ -98,7 +101,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     >>> X = rng.normal(size=(60, 3))
     >>> y = np.clip(np.round(X[:, 0] + 1), 0, 2)
     >>> qid = np.repeat(["a", "b", "c"], 20)
-    >>> ranker = SVMRanker(C=100.0, bound="convex").fit(X, y, qid=qid)
+    >>> ranker = SVMRanker().fit(X, y, qid=qid)
     >>> ranker.score(X, y, qid=qid) > 0.95
     True
     """
@@ -110,7 +113,10 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
         # There is one problem, and no array of them.
-        **{key: [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})] for key in ("C", "scale", "init_C")},
+        **{
+            key: [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
+            for key in ("C", "reach", "scale", "init_C")
+        },
         "gains": [StrOptions({"exponential", "linear"}), "array-like"],
         "level_weights": [StrOptions({"uniform"}), "array-like", None],
         "qid_column": [str, Integral, None],
@@ -125,7 +131,9 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         gains: str | ArrayLike = "exponential",
         level_weights: str | ArrayLike | None = None,
         qid_column: str | int | None = None,
-        bound: str = "convex",
+        bound: str = "auto",
+        reach: float | str = "auto",
+        standardize: str | bool | float = "auto",
         scale: float | str = "auto",
         init: str | ArrayLike = "logistic",
         init_C: float | str = "auto",
@@ -142,6 +150,8 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         self.level_weights = level_weights
         self.qid_column = qid_column
         self.bound = bound
+        self.reach = reach
+        self.standardize = standardize
         self.scale = scale
         self.init = init
         self.init_C = init_C
@@ -177,7 +187,8 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         _warn_of_one_list(qid, y.size)
         weights = weights_of_rows(query_weight, qid, y.size)
         lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
-        return self._fit_lists(self._reduced(X, 1), lists, self._tuning())
+        tuning = self._tuning()
+        return self._fit_lists(self._reduced(X, lists, 1), lists, tuning)
 
     def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
         """X, and y as numbers."""
@@ -203,6 +214,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         fitted = self._certificate(certified) | {
             "coef_": coef[0],
             "intercept_": 0.0,
+            "feature_scale_": self.feature_scale_,
             "n_queries_": lists.n_lists,
             "n_unusable_queries_": lists.n_unusable,
         }

@@ -77,6 +77,6 @@ def _joined(params: list[dict[str, Any]]) -> dict[str, Any]:
     if len(params) == 1:
         return dict(params[0])
     return {
-        key: value if isinstance(value, str) else np.array([mine[key] for mine in params])
+        key: value if isinstance(value, str) or key == "standardize" else np.array([mine[key] for mine in params])
         for key, value in params[0].items()
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from numbers import Integral
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,22 +15,26 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import Lists, RankingObjective
+from rankhinge.objective import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import Unfinished, warn_user
+from rankhinge.svm.coordinates import Coordinates, weighted
 from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.results import Candidate, summary
-from rankhinge.svm.tight import given_start, n_negatives, unit_of_init_C
+from rankhinge.svm.tight import given_start, n_negatives, unit_of_init_C, warn_of_units
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
+from rankhinge.svm.units import EXPONENTS, Bearing, bearing_of, feature_scale
+from rankhinge.svm.variance import variances_within
 
 __all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
 
 # What is a number without cross-validation, and a grid with it.
-TUNED = ("C", "scale", "init_C", "warm_start")
+TUNED = ("C", "reach", "scale", "init_C", "warm_start")
 GRIDS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+    "reaches": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scales": [Interval(Integral, 1, None, closed="left"), "array-like"],
     "init": [StrOptions({"auto", "logistic", "convex"}), "array-like"],
     "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -57,10 +61,23 @@ def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.all(np.isfinite(scores).reshape(-1, scores.shape[-1]), axis=0)
 
 
+class Unit(NamedTuple):
+    """The features in one unit: the exponent, σ, what they are like then, what stands for X there, and the folds."""
+
+    exponent: float
+    scale: NDArray[np.float64] | None
+    bearing: Bearing
+    X: Any
+    coordinates: Coordinates
+    groups: list[Batch]
+
+
 class Search(LinearRankingMachine):
     """The search over the grid, for machines that can make folds."""
 
     Cs_: NDArray[np.float64]
+    reaches_: NDArray[np.float64]
+    standardize_: float
     scores_: NDArray[np.float64]
     scales_: NDArray[np.float64]
     init_: str
@@ -75,12 +92,14 @@ class Search(LinearRankingMachine):
     # How much worse than the best a point nearer to the start of the tight bound may be, in standard errors.
     _tolerated: ClassVar[float]
 
-    def _search(self, X: Any, parts: list[Part], n_folds: int, problems: Problems) -> Tuning:
-        """What suits each problem best, judged by the folds."""
+    def _search(self, X: Any, lists: Lists, parts: list[Part], n_folds: int, problems: Problems) -> tuple[Any, Tuning]:
+        """What stands for X, and what suits each problem best, judged by the folds.
+
+        Features are measured in `lists`.
+        """
         if not parts:
             raise ValueError(_NO_TRAINING)
-        groups = batches(feature_map(X), parts, get_loss(self.loss))
-        search = self._search_tight if self.bound == "tight" else self._search_convex
+        search = self._search_tight if self._bound == "tight" else self._search_convex
         with Progress(self.verbose, ("point", "of at most")) as progress:
             steps = count(1)
 
@@ -88,7 +107,36 @@ class Search(LinearRankingMachine):
                 # Paths that have begun to overfit are given up.
                 progress.update(**{"point": float(next(steps)), "of at most": float(n_points)})
 
-            return search(groups, n_folds, problems, watch)
+            return search(self._units(X, lists, parts), n_folds, problems, watch)
+
+    def _units(self, X: Any, lists: Lists, parts: list[Part]) -> list[Unit]:
+        """X in each unit that is to be tried; a start that is given may lie beside the space of the rows."""
+        tight = self._bound == "tight"
+        given = tight and not isinstance(self.init, str)
+        variances = variances_within(feature_map(X), lists)
+        exponents: tuple[float, ...] = (float(self.standardize),) if not isinstance(self.standardize, str) else (0.0,)
+        if tight and isinstance(self.standardize, str):
+            exponents = EXPONENTS
+        units: list[Unit] = []
+        for exponent in exponents:
+            sigma = feature_scale(variances, exponent)
+            # Of columns that cannot be scaled there is one way only.
+            if sigma is None and units:
+                break
+            if sigma is None and tight:
+                warn_of_units(variances, getattr(self, "feature_names_in_", None))
+            centred = self._ranks_only and get_loss(self.loss).is_ranking
+            reduced, coordinates = weighted(X, sigma, None if given else PATHS * len(parts), centred=centred)
+            groups = batches(feature_map(reduced), parts, get_loss(self.loss))
+            units.append(Unit(exponent, sigma, bearing_of(variances, sigma), reduced, coordinates, groups))
+        return units
+
+    def _take(self, unit: Unit) -> Any:
+        """Go on in this unit; what stands for X there."""
+        self.standardize_ = unit.exponent
+        self.feature_scale_ = np.ones(self.n_features_in_) if unit.scale is None else unit.scale
+        self._coordinates, self._bearing = unit.coordinates, unit.bearing
+        return unit.X
 
     def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: Problems) -> None:
         """Warn of the problems for which no fold has a score."""
@@ -100,10 +148,11 @@ class Search(LinearRankingMachine):
             )
 
     def _search_convex(
-        self, groups: list[Batch], n_folds: int, problems: Problems, watch: Callable[[int], None]
-    ) -> Tuning:
+        self, units: list[Unit], n_folds: int, problems: Problems, watch: Callable[[int], None]
+    ) -> tuple[Any, Tuning]:
         """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
-        K = len(problems)
+        K, groups = len(problems), units[0].groups
+        X = self._take(units[0])
         Cs = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
         scores, reached = np.full((K, Cs.size, n_folds), np.nan), np.full(K, Cs.size)
         unfinished = Unfinished()
@@ -127,7 +176,7 @@ class Search(LinearRankingMachine):
         self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
         tried = [[Candidate({"C": float(C)}, row) for C, row in zip(Cs, mine, strict=True)] for mine in scores]
         self.__dict__.update(summary(tried, chosen.tolist(), list(problems)))
-        return Tuning(C=Cs[chosen])
+        return X, Tuning(C=Cs[chosen])
 
     def _inits(self, n_problems: int, n_features: int) -> tuple[Any, ...]:
         """The kinds of starts to try, or the start that was given."""
@@ -140,39 +189,45 @@ class Search(LinearRankingMachine):
         return ("logistic", "convex")
 
     def _search_tight(
-        self, groups: list[Batch], n_folds: int, problems: Problems, watch: Callable[[int], None]
-    ) -> Tuning:
-        """C, scale and C of the start of each problem."""
-        K, features = len(problems), groups[0].objective.features
+        self, units: list[Unit], n_folds: int, problems: Problems, watch: Callable[[int], None]
+    ) -> tuple[Any, Tuning]:
+        """Unit, reach, scale and C of the start of each problem; the unit is the same for all."""
+        K = len(problems)
         negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems.values()])
         asked = np.array([lists is not None for lists in problems.values()])
-        whole = RankingObjective(
-            features, [lists for lists in problems.values() if lists is not None], get_loss(self.loss)
-        )
-        grids = []
-        for init in self._inits(K, features.n_features):
-            units = np.ones(K)
-            if self.init_Cs is None or isinstance(self.init_Cs, Integral):
-                units[asked], _ = unit_of_init_C(init, whole, self._coordinates)
-            grids.append(tight_grid(init, self.init_Cs, self.scales, self.Cs, negatives, units))
+        known = [lists for lists in problems.values() if lists is not None]
+        ways = []
+        for unit in units:
+            for init in self._inits(K, self.n_features_in_):
+                size = np.ones(K)
+                if self.init_Cs is None or isinstance(self.init_Cs, Integral):
+                    size[asked] = unit_of_init_C(init, known, unit.bearing)
+                start = init if isinstance(init, str) else unit.coordinates.inside(init)
+                ways.append((unit, tight_grid(start, self.init_Cs, self.scales, self.reaches, negatives, size)))
         unfinished = Unfinished()
-        watched = partial(watch, len(groups) * n_points(grids))
+        watched = partial(watch, len(units[0].groups) * n_points([grid for _, grid in ways]))
         options = {"tol": self.tol, "max_iter": self.max_iter, "watch": watched, "unfinished": unfinished}
         try:
-            starts = [score_starts(groups, n_folds, grid, **options) for grid in grids]
+            starts = [score_starts(unit.groups, n_folds, grid, **options) for unit, grid in ways]
             # The first of those that rank equally well.
-            chosen = max(starts, key=lambda found: found.best()[1])
-            choice = choose_tight(groups, n_folds, chosen, watched, self._tolerated)
+            best = max(range(len(starts)), key=lambda place: starts[place].best()[1])
+            chosen, unit = starts[best], ways[best][0]
+            choice = choose_tight(unit.groups, n_folds, chosen, watched, self._tolerated)
         except NothingJudged:
             raise ValueError(_NO_TEST) from None
         unfinished.warn("the search for a start")
         self._warn_of_unjudged(choice.judged, problems)
         grid = chosen.grid
-        found = {"Cs_": choice.Cs, "scales_": grid.scales, "scores_": choice.scores, "init_scores_": choice.init_scores}
+        X, self.reaches_ = self._take(unit), grid.reaches
+        found = {"scales_": grid.scales, "scores_": choice.scores, "init_scores_": choice.init_scores}
         if isinstance(grid.init, str):
             self.init_ = grid.init
             found["init_Cs_"] = grid.init_Cs
         for name, values in found.items():
             setattr(self, name, values if K > 1 else values[0])
-        self.__dict__.update(summary(choice.candidates, choice.chosen, list(problems)))
-        return choice.tuning
+        tried = [
+            [known._replace(params=known.params | {"standardize": unit.exponent}) for known in mine]
+            for mine in choice.candidates
+        ]
+        self.__dict__.update(summary(tried, choice.chosen, list(problems)))
+        return X, choice.tuning._replace(init=grid.init if isinstance(grid.init, str) else self.init)

@@ -6,13 +6,14 @@ r"""The tight bound for linear machines: where it starts, how tight it is, how h
 the size of the scores beside the margins that the loss asks for. These are proportional to the number of negatives: for
 AP, two neighbours at the top of the list are to lie N / 8 apart, lower ones less. So the scale is measured in N.
 
-The start is by default a logistic regression with ``C = 3 / v``, where v is the variance of the features within the
-lists, added up over the features. By the prior that this C stands for, scores have the variance 3: regularisation
-neither vanishes nor rules, however many features there are and whatever their unit is.
+The start is by default a logistic regression with ``C = s / v``, where v is the variance of the features within the
+lists, added up over the features. By the prior that this C stands for, scores have the variance s: regularisation
+neither vanishes nor rules, however many features there are and whatever their unit is. s is 3 for wide data, and up to
+30 for many samples of few features (`units`).
 
-C is measured in ``‖w₀‖ / ‖∇T(w₀)‖``, with the gradient in w: at one such unit a first step with the slope of the loss
-leads as far away as the start is from 0. Whatever the units of the features, the loss and the scale are, the same few
-multiples are worth trying.
+C is `reach` times ``‖w₀‖ / ‖∇T(w₀)‖``, with the gradient in w: with a reach of 1 a first step with the slope of the
+loss leads as far away as the start is from 0. Whatever the units of the features, the loss and the scale are, the same
+few values are worth trying.
 """
 
 from __future__ import annotations
@@ -28,12 +29,11 @@ from rankhinge._validation import as_numbers
 from rankhinge.objective import Lists, RankingObjective
 from rankhinge.solvers import make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
-from rankhinge.svm.coordinates import Coordinates
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
-from rankhinge.svm.variance import drowning, variances_within
+from rankhinge.svm.units import Bearing
+from rankhinge.svm.variance import drowning
 
 __all__ = [
-    "AUTO_PULL",
     "AUTO_TIGHTNESS",
     "LARGEST",
     "find_start",
@@ -42,17 +42,17 @@ __all__ = [
     "rescaled",
     "unit_of_C",
     "unit_of_init_C",
+    "warn_of_units",
 ]
 
-# scale / N, and C in its unit, where nothing else is asked for.
+# scale / N, where nothing else is asked for.
 AUTO_TIGHTNESS = 1 / 100
-AUTO_PULL = 0.3
 # Of C and scale: the square of a number enters the objective, times those of features and scores.
 LARGEST = 1e60
 # The sum of a list's coefficients is of the order of 1.
 _ROUNDING = 1e-12
-# C of the start where nothing else is asked for: times the variance of the features, and as it is.
-_LOGISTIC_INIT_C, _CONVEX_INIT_C = 3.0, 100.0
+# C of a convex start where nothing else is asked for.
+_CONVEX_INIT_C = 100.0
 
 
 def find_start(
@@ -151,42 +151,31 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
     return np.where(unit > 0, unit, 1.0)
 
 
-def unit_of_init_C(init: Any, objective: RankingObjective, coordinates: Coordinates) -> tuple[NDArray[np.float64], int]:
-    """C of the starts of some kind, where nothing else is asked for, (K,), and the passes over X that it took.
+def unit_of_init_C(init: Any, problems: list[Lists], bearing: Bearing) -> NDArray[np.float64]:
+    """C of the starts of some kind, where nothing else is asked for, (K,).
 
-    ``3 / v`` for the logistic regression, with the variance v of the features within the lists; for others it does not
-    depend on the features. One pass, or one for each problem that has samples of its own. A warning says if some
-    features drown the others, unless `coordinates` hide them.
+    For the logistic regression the variance of the scores that its prior allows, over the sum of the features'
+    variances; for others it does not depend on the features.
     """
-    K = objective.n_problems
+    K, variance = len(problems), bearing.variance
     if not isinstance(init, str) or init != "logistic":
-        return np.full(K, _CONVEX_INIT_C), 0
-    known: dict[tuple[int, ...], float] = {}
-    variance = np.empty(K)
-    for k, lists in enumerate(objective.problems):
-        # Classes that are told apart on the same samples share what is known of these.
-        key = () if lists.index is None and lists.n_lists == 1 else (k,)
-        if key not in known:
-            variances = variances_within(objective.features, lists)
-            with np.errstate(over="ignore"):
-                known[key] = float(variances.sum())
-            if coordinates.of_features:
-                _warn_of_units(coordinates.everywhere(variances))
-        variance[k] = known[key]
+        return np.full(K, _CONVEX_INIT_C)
     # Features that are constant within the lists rank nothing, whatever C is; those that overflow are refused later.
-    varies = (variance > _LOGISTIC_INIT_C / LARGEST) & np.isfinite(variance)
-    return np.divide(_LOGISTIC_INIT_C, variance, out=np.ones(K), where=varies), len(known)
+    if not 1.0 / LARGEST < variance < np.inf:
+        return np.ones(K)
+    return np.array([bearing.spread(lists) / variance for lists in problems])
 
 
-def _warn_of_units(variances: NDArray[np.float64]) -> None:
+def warn_of_units(variances: NDArray[np.float64], names: Any = None) -> None:
     """Warn if a few features vary so much more than the others that these can hardly count."""
     large = drowning(variances)
     if large.size:
         share = 100 * variances[large].sum() / variances.sum()
+        most = int(np.argmax(variances))
+        which = f"column {most}" if names is None else f"column {names[most]!r}"
         warn_user(
-            f"{large.size} of {variances.size} features (the first is number {large[0]}) hold {share:.4g} % of the "
-            "variance: beside them the others can hardly count, in the start and in the pull towards it. Scale the "
-            "features, for instance by StandardScaler"
+            f"{large.size} of {variances.size} features, {which} most of all, hold {share:.4g} % of the variance: the "
+            "others can hardly count beside them, in the start and in the pull towards it. standardize='auto' helps"
         )
 
 

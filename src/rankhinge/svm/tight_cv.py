@@ -47,7 +47,7 @@ _N_STARTS = 2
 # problems with a larger C take long, and as starts they have nothing over the others.
 _INIT_CS = {"logistic": (-1.5, 1.5, 8), "convex": (-3.0, 1.0, 6)}
 _TIGHTNESS = (-3.0, -2.0)
-_PULLS, _N_CS = (-1.0, 1.5), 6
+_REACHES, _N_REACHES = (-1.0, 1.5), 6
 # In units of C: with this the fit stays at the start.
 _STAY = 0.01
 # How many values of C beyond the best of the middle scale the other scales are followed.
@@ -55,16 +55,15 @@ _BEYOND = 2
 
 
 class TightGrid(NamedTuple):
-    """What is tried: `init_Cs` (K, n_init_Cs), `scales` (K, n_scales) and `Cs` (n_Cs,), ascending.
+    """What is tried: `init_Cs` (K, n_init_Cs), `scales` (K, n_scales) and `reaches` (n_reaches,), ascending.
 
-    `Cs` are multiples of the unit that belongs to a start and a scale, or, if not `in_units`, themselves.
+    Reaches are multiples of the unit of C that belongs to a start and a scale.
     """
 
     init: Any
     init_Cs: NDArray[np.float64]
     scales: NDArray[np.float64]
-    Cs: NDArray[np.float64]
-    in_units: bool
+    reaches: NDArray[np.float64]
 
 
 class NothingJudged(Exception):
@@ -101,16 +100,15 @@ class TightChoice(NamedTuple):
     """The best of a grid for each problem, and the scores that led there.
 
     `judged` says which problems had a fold with a score; the others have what suits those in the median.
-    `init_scores` has the shape (K, n_init_Cs, n_folds), `Cs` (K, 2, n_scales, n_Cs), and `scores` one axis more, for
-    folds. The second axis is that of the two starts, the best and its neighbour; nan where nothing was tried. A path
-    that was given up on some folds keeps its last score there. `candidates` are all of this as settings, those of each
-    problem, and `chosen` is the place of the best among them.
+    `init_scores` has the shape (K, n_init_Cs, n_folds), `scores` (K, 2, n_scales, n_reaches, n_folds). The second axis
+    is that of the two starts, the best and its neighbour; nan where nothing was tried. A path that was given up on some
+    folds keeps its last score there. `candidates` are all of this as settings, those of each problem, and `chosen` is
+    the place of the best among them.
     """
 
     tuning: Tuning
     judged: NDArray[np.bool_]
     init_scores: NDArray[np.float64]
-    Cs: NDArray[np.float64]
     scores: NDArray[np.float64]
     candidates: list[list[Candidate]]
     chosen: list[int]
@@ -133,7 +131,7 @@ def tight_grid(
     init: Any,
     init_Cs: Any,
     scales: Any,
-    Cs: Any,
+    reaches: Any,
     negatives: NDArray[np.float64],
     init_units: NDArray[np.float64],
 ) -> TightGrid:
@@ -145,8 +143,7 @@ def tight_grid(
     init_Cs = count if init_Cs is None or not isinstance(init, str) else init_Cs
     starts = _per_problem(init_Cs, "init_Cs", low, high, init_units)
     widths = _per_problem(scales, "scales", *_TIGHTNESS, negatives)
-    pulls = grid_of(_N_CS if Cs is None else Cs, "Cs", *_PULLS)
-    return TightGrid(init, starts, widths, pulls, Cs is None or isinstance(Cs, Integral))
+    return TightGrid(init, starts, widths, grid_of(_N_REACHES if reaches is None else reaches, "reaches", *_REACHES))
 
 
 def _per_problem(values: Any, name: str, low: float, high: float, units: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -158,7 +155,11 @@ def _per_problem(values: Any, name: str, low: float, high: float, units: NDArray
 
 def n_points(grids: list[TightGrid]) -> int:
     """Points of the paths that a search over these grids follows, at most: starts of all kinds, paths of one."""
-    starts, pulls, scales = sum(grid.init_Cs.shape[1] for grid in grids), grids[0].Cs.size, grids[0].scales.shape[1]
+    starts, pulls, scales = (
+        sum(grid.init_Cs.shape[1] for grid in grids),
+        grids[0].reaches.size,
+        grids[0].scales.shape[1],
+    )
     return starts + pulls * (_N_STARTS + scales - 1)
 
 
@@ -210,11 +211,13 @@ def choose_tight(
     everybody = np.ones(K, np.bool_)
     for a in range(_N_STARTS):
         # The best start may be the first, which has no neighbour.
-        paths.follow(tried, np.full(K, a), middle, grid.Cs.size, everybody if a == 0 else tried[:, a] != tried[:, 0])
+        paths.follow(
+            tried, np.full(K, a), middle, grid.reaches.size, everybody if a == 0 else tried[:, a] != tried[:, 0]
+        )
     chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
     better = np.array([point.start for point in chosen])
     # In its unit, the best C of one scale is not far from that of another.
-    length = min(grid.Cs.size, max(point.top for point in chosen) + _BEYOND)
+    length = min(grid.reaches.size, max(point.top for point in chosen) + _BEYOND)
     for scale in set(range(n_scales)) - {middle}:
         paths.follow(tried, better, scale, length, everybody)
     chosen = [_choose(init_scores[k], paths.scores[k], tried[k], tolerated) for k in range(K)]
@@ -224,7 +227,7 @@ def choose_tight(
     tuning = _tuning([mine[key].params for mine, key in zip(settings, keys, strict=True)], grid.init)
     places = [list(mine).index(key) for mine, key in zip(settings, keys, strict=True)]
     candidates = [list(mine.values()) for mine in settings]
-    return TightChoice(tuning, judged, init_scores, paths.Cs, paths.scores, candidates, places)
+    return TightChoice(tuning, judged, init_scores, paths.scores, candidates, places)
 
 
 class _Paths:
@@ -249,7 +252,7 @@ class _Paths:
         self._groups, self._starts, self._grid, self._watch = groups, starts, grid, watch
         K, n_scales = grid.scales.shape
         self.units = np.full((K, _N_STARTS, n_scales), np.nan)
-        self.Cs = np.full((*self.units.shape, grid.Cs.size), np.nan)
+        self.Cs = np.full((*self.units.shape, grid.reaches.size), np.nan)
         self.scores = np.full((*self.Cs.shape, n_folds), np.nan)
 
     def follow(
@@ -276,7 +279,7 @@ class _Paths:
             return
         unit, chosen = _units(groups, centres, slots.size), np.flatnonzero(wanted)
         self.units[chosen, slots[chosen], scale] = unit[chosen]
-        Cs = (unit[:, None] if grid.in_units else np.ones_like(unit)[:, None]) * grid.Cs
+        Cs = unit[:, None] * grid.reaches
         self.Cs[chosen, slots[chosen], scale] = Cs[chosen]
         for group, centre in zip(groups, centres, strict=True):
             mine = group.problems
@@ -405,17 +408,17 @@ def _settings(
 ) -> dict[tuple[int, int, int], Candidate]:
     """The points of problem k's paths as settings, by start, scale and place; place 0 is the start itself.
 
-    That is a C so small that the fit stays there.
+    That is a reach so small that the fit stays there.
     """
     found = {}
     for a, b in np.ndindex(paths.units.shape[1:]):
         path = paths.Cs[k, a, b]
         if np.isnan(path).all():
             continue
-        Cs = [min(_STAY * paths.units[k, a, b], 0.1 * path[0]), *path]
+        reaches = [min(_STAY, 0.1 * grid.reaches[0]), *grid.reaches]
         scores = [init_scores[k, tried[k, a]], *paths.scores[k, a, b]]
-        for place, (C, score) in enumerate(zip(Cs, scores, strict=True)):
-            params: dict[str, Any] = {"C": float(C), "scale": float(grid.scales[k, b])}
+        for place, (reach, score) in enumerate(zip(reaches, scores, strict=True)):
+            params: dict[str, Any] = {"reach": float(reach), "scale": float(grid.scales[k, b])}
             if isinstance(grid.init, str):
                 params |= {"init": grid.init, "init_C": float(grid.init_Cs[k, tried[k, a]])}
             found[a, b, place] = Candidate(params, score)
@@ -424,5 +427,5 @@ def _settings(
 
 def _tuning(params: list[dict[str, Any]], init: Any) -> Tuning:
     """What the chosen settings stand for."""
-    C, scale, init_C = (np.array([mine.get(name, 1.0) for mine in params]) for name in ("C", "scale", "init_C"))
-    return Tuning(C, scale, init_C, init)
+    reach, scale, init_C = (np.array([mine.get(name, 1.0) for mine in params]) for name in ("reach", "scale", "init_C"))
+    return Tuning("auto", reach, scale, init_C, init)

@@ -36,6 +36,11 @@ def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
     ndarray of shape (d,)
         0 for features that are constant within each list; inf or nan if their squares overflow.
     """
+    factors = getattr(features, "factors", None)
+    if factors is not None:
+        # Columns with weights: those of a sparse X stay sparse.
+        of_columns: NDArray[np.float64] = factors**2 * variances_within(features.inner, lists)  # type: ignore[attr-defined]
+        return of_columns
     # Maps of other rooms need not have one: rows will do for all.
     matrix = getattr(features, "sparse_matrix", None)
     with np.errstate(over="ignore", invalid="ignore"):
