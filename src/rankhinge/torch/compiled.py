@@ -14,11 +14,12 @@ from rankhinge.inference import core
 from rankhinge.inference.callbacks import compile_loss, compile_parts
 from rankhinge.inference.long_list import equal_shares
 from rankhinge.inference.passes import first_bad
-from rankhinge.losses import RankingLoss
+from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.losses.base import BY_STEP
 from rankhinge.torch import direct_kernels as kernels
 from rankhinge.torch.on_device import BadScore, Found
 
-__all__ = ["infer", "infer_direct", "infer_one"]
+__all__ = ["infer", "infer_direct", "infer_one", "require_update"]
 
 
 def infer_one(scores: Tensor, relevant: Tensor, loss: RankingLoss) -> tuple[float, Tensor]:
@@ -34,6 +35,14 @@ def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) 
     return Found(*map(torch.from_numpy, (found.values, found.coefficients, found.usable)))
 
 
+def require_update(loss: RankingLoss, epsilon: float) -> None:
+    """Raise for an update that the loss does not have."""
+    if epsilon < 0 and loss.way != BY_STEP:
+        raise ValueError(
+            f"the negative update goes by a loss's step, which {loss!r} does not have: choose update='positive'"
+        )
+
+
 def infer_direct(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss, epsilon: float) -> Found:
     """Δ of each list's ranking by score, and the gradient of direct loss minimisation; ε < 0: the negative update."""
     s, r, bounds = scores.numpy(), relevant.numpy(), offsets.numpy()
@@ -46,9 +55,15 @@ def infer_direct(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: Rankin
     place = max(first_bad(wide), first_bad(scaled))
     if place >= 0:
         raise BadScore(place)
-    compiled = compile_loss(loss, int(np.diff(bounds).max(initial=0)))
+    require_update(loss, epsilon)
+    # A loss with a cut has no step: u of the ranking by score is that of any loss, and its own Δ is found apart.
+    compiled = compile_loss(loss if loss.way == BY_STEP else get_loss("ap"), int(np.diff(bounds).max(initial=0)))
     work = partial(kernels.rank_by_scores, wide, r, bounds, *compiled, losses, by_scores, usable)
     _threads.run([partial(work, a, b) for a, b in pairwise(equal_shares(bounds))])
+    if loss.way != BY_STEP:
+        for q in np.flatnonzero(usable):
+            part = slice(int(bounds[q]), int(bounds[q + 1]))
+            losses[q] = core.loss_by_scores(wide[part], r[part], loss)
     if epsilon > 0:
         u = core.infer_many(scaled, r, bounds, loss).coefficients
     else:

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
-from rankhinge.torch.on_device import Found, SortedLists, counts_above, infer, loss_of_counts, tie_means
+from rankhinge.torch.compiled import require_update
+from rankhinge.torch.on_device import Found, SortedLists, counts_above, infer, losses_of, tie_means
 from rankhinge.torch.tensor_losses import TensorLoss
 
 __all__ = ["infer_direct"]
@@ -16,17 +17,17 @@ def infer_direct(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: Rankin
     """Δ of each list's ranking by score, and the gradient of direct loss minimisation; ε < 0: the negative update."""
     lists = SortedLists(scores, relevant, offsets)
     wide = lists.unsort(lists.scores, lists.scores.dtype)
-    tensor_loss = TensorLoss(loss, lists.longest, scores.device, wide.dtype)
-    losses, by_scores = _rank_by_scores(lists, tensor_loss)
+    require_update(loss, epsilon)
+    losses, by_scores = _rank_by_scores(lists, loss)
     if epsilon > 0:
         u = infer(wide / epsilon, relevant, offsets, loss).coefficients
     else:
-        u = _better_rankings(lists, tensor_loss, -epsilon)
+        u = _better_rankings(lists, TensorLoss(loss, lists.longest, scores.device, wide.dtype), -epsilon)
     gradient = ((u - by_scores) / epsilon).to(scores.dtype)
     return Found(torch.where(lists.usable, losses, 0.0), gradient, lists.usable)
 
 
-def _rank_by_scores(lists: SortedLists, loss: TensorLoss) -> tuple[Tensor, Tensor]:
+def _rank_by_scores(lists: SortedLists, loss: RankingLoss) -> tuple[Tensor, Tensor]:
     """Δ of each list (ties: the worst order) and u (ties: the mean over all orders) of the ranking by score."""
     # By list and score: where all samples of one score stand together, whatever their class.
     order = torch.sort(lists.scores, descending=True, stable=True).indices
@@ -49,7 +50,7 @@ def _rank_by_scores(lists: SortedLists, loss: TensorLoss) -> tuple[Tensor, Tenso
     worst_above, ranks = torch.empty_like(index), torch.empty_like(index)
     worst_above[order] = torch.where(is_positive, negatives[end] - negatives[base], 0)
     ranks[order] = positives[start] - positives[base] + 1
-    return loss_of_counts(lists, worst_above, ranks, loss), lists.unsort(u, u.dtype)
+    return losses_of(lists, worst_above, ranks, loss), lists.unsort(u, u.dtype)
 
 
 def _better_rankings(lists: SortedLists, loss: TensorLoss, epsilon: float) -> Tensor:

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
+from rankhinge.losses.cut import CutLoss
+from rankhinge.torch import on_device_cut
 from rankhinge.torch.lists import count_within, working_dtype
 from rankhinge.torch.tensor_losses import TensorLoss
 
@@ -112,15 +114,32 @@ class SortedLists:
 def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
     """J, u and usability of each list; ``J = Δ + Σ u s``, as `most_violating_rankings`."""
     lists = SortedLists(scores, relevant, offsets)
-    tensor_loss = TensorLoss(loss, lists.longest, scores.device, lists.scores.dtype)
-    ranks = _best_ranks(lists, tensor_loss)
+    ranks = best_ranks_of(lists, loss)
     above = counts_above(lists, ranks)
     below = lists.n_positives[lists.list_of] + 1 - ranks
     counts = torch.where(lists.is_positive, -above, below)
     u = 2.0 * tie_means(lists, counts) / lists.pairs[lists.list_of]
-    values = loss_of_counts(lists, above, ranks, tensor_loss) + lists.sums(u * _centred(lists))
+    values = losses_of(lists, above, ranks, loss) + lists.sums(u * _centred(lists))
     usable = lists.usable
     return Found(torch.where(usable, values, 0.0), lists.unsort(u, scores.dtype), usable)
+
+
+def best_ranks_of(lists: SortedLists, loss: RankingLoss) -> Tensor:
+    """The rank of the negative at each place in the most violating rankings."""
+    if isinstance(loss, CutLoss):
+        return on_device_cut.best_ranks(lists, loss)
+    return _best_ranks(lists, _on_device(lists, loss))
+
+
+def losses_of(lists: SortedLists, above: Tensor, ranks: Tensor, loss: RankingLoss) -> Tensor:
+    """Δ of each list, from the counts (and ranks, which say the same); meaningless where it is not usable."""
+    if isinstance(loss, CutLoss):
+        return on_device_cut.losses_of_counts(lists, above, loss)
+    return loss_of_counts(lists, above, ranks, _on_device(lists, loss))
+
+
+def _on_device(lists: SortedLists, loss: RankingLoss) -> TensorLoss:
+    return TensorLoss(loss, lists.longest, lists.scores.device, lists.scores.dtype)
 
 
 def _best_ranks(lists: SortedLists, loss: TensorLoss) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from rankhinge.losses import CustomLoss, RankingLoss
 from rankhinge.losses.base import Formulas
+from rankhinge.losses.cut import CutFormulas
 
-__all__ = ["TensorLoss"]
+__all__ = ["TensorLoss", "on_tensors", "table_of"]
 
 # How many steps are looked at in one go where a loss can only be had by adding them all up.
 _AT_ONCE = 1 << 22
@@ -35,10 +36,9 @@ class TensorLoss:
         loss.require_suitable(longest)
         if isinstance(loss, CustomLoss):
             _try_on_tensors(loss)
-        self._formulas = _on_tensors(loss.formulas())
-        table = _table_of(loss, longest + 1, device, dtype)
-        self._table = _Table(table)
-        self.ideal = table.cumsum(0) if loss.has_discounts else None
+        self._formulas = on_tensors(loss.formulas())
+        self._table = table_of(loss, longest + 1, device, dtype)
+        self.ideal = self._table.values.cumsum(0) if loss.has_discounts else None
 
     def scaled_step(self, j: Tensor, i: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
         """``P N / 2 · t(j, i)``."""
@@ -97,18 +97,18 @@ class _Table:
     """A loss's table as its formulas index it: by ranks that are floats here."""
 
     def __init__(self, values: Tensor) -> None:
-        self._values, self._last = values, values.shape[0] - 1
+        self.values, self._last = values, values.shape[0] - 1
 
     def __getitem__(self, place: Any) -> Tensor:
         if isinstance(place, int):
-            return self._values[place]
+            return self.values[place]
         # Entries that only fill up the last range may name a place beyond the end: their steps are not used.
-        return self._values[place.long().clamp(max=self._last)]
+        return self.values[place.long().clamp(max=self._last)]
 
 
-def _on_tensors(formulas: Formulas) -> Formulas:
+def on_tensors(formulas: Formulas | CutFormulas) -> Any:
     """The formulas with PyTorch's functions in the place of NumPy's."""
-    return Formulas(*(_with_torch(formula) for formula in formulas))
+    return type(formulas)(*(_with_torch(formula) for formula in formulas))
 
 
 def _with_torch(formula: Any) -> Any:
@@ -122,13 +122,13 @@ def _expanded(values: Any, like: Tensor) -> Tensor:
     return torch.as_tensor(values).to(like).expand(like.shape)
 
 
-def _table_of(loss: RankingLoss, length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+def table_of(loss: RankingLoss, length: int, device: torch.device, dtype: torch.dtype) -> _Table:
     """As much of the loss's table on a device; copied there once."""
     tables = _tables.setdefault(loss, {})
     found = tables.get((device, dtype))
     if found is None or found.shape[0] < length:
         found = tables[device, dtype] = torch.tensor(loss.table(length), device=device, dtype=dtype)
-    return found[:length]
+    return _Table(found[:length])
 
 
 def _try_on_tensors(loss: CustomLoss) -> None:
