@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from rankhinge import RankSVC, SVMRanker, rank_svm_path, structured_hinge
+from rankhinge import LatentRankSVC, RankSVC, SVMRanker, rank_svm_path, structured_hinge
+from rankhinge.latent.objective import LatentObjective
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import bundle
 from rankhinge.solvers.certificate import Certificate, CertificateError, relative_gap, unit_of_rounding
@@ -167,3 +168,42 @@ def test_the_certificate_by_hand():
     )
     assert unit_of_rounding(1) == np.finfo(float).eps
     assert unit_of_rounding(10**6) < 1e-11
+
+
+@pytest.mark.parametrize("hold", [np.asarray, sparse.csr_array, sparse.csc_array])
+def test_empty_columns_do_not_count_for_the_unit_of_C(hold):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = X[:, 0] + rng.normal(size=80) > 0
+    init = np.array([1.0, 0.2, 0.0, -0.1])
+    expected = RankSVC(bound="tight", init=init).fit(hold(X), y)
+    wide = np.hstack([X, np.zeros((80, 500))])
+    model = RankSVC(bound="tight", init=np.concatenate([init, np.ones(500)])).fit(hold(wide), y)
+    assert pytest.approx(expected.C_, rel=1e-9) == model.C_
+    # They keep what they were given, in the scale of the start.
+    np.testing.assert_allclose(model.coef_[0, 4:], model.init_coef_[0, 4:])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e10])
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_latent_machines(offset, shrinking):
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(5, 6)) * 10.0 ** rng.uniform(-3, 3) + offset for _ in range(30)]
+    y = np.arange(30) % 2
+    model = LatentRankSVC(C=10.0, shrinking=shrinking).fit(bags, y)
+    judge.check(model, np.concatenate(bags), y, bags=np.arange(0, 155, 5))
+    assert model.status_ != "converged" or model.gap_ <= model.tol
+
+
+def test_a_false_bound_of_a_latent_machine_raises(monkeypatch):
+    evaluate = LatentObjective.evaluate
+
+    def spoilt(self, scores, coefficients=True):
+        found = evaluate(self, scores, coefficients)
+        return found._replace(loss=1.5 * found.loss)
+
+    monkeypatch.setattr(LatentObjective, "evaluate", spoilt)
+    rng = np.random.default_rng(0)
+    bags, y = [rng.normal(size=(4, 3)) + (b % 2) for b in range(40)], np.arange(40) % 2
+    with pytest.raises(CertificateError, match="lies above the objective"):
+        LatentRankSVC(C=10.0, tol=1e-6).fit(bags, y)

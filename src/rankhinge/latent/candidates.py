@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rankhinge.features import BLOCK_ENTRIES, feature_map
+from rankhinge.features import BLOCK_ENTRIES, HasPieces, feature_map
 from rankhinge.latent.segments import segment_best
 
 __all__ = ["CandidateFeatures", "Counter", "Sweep"]
@@ -120,6 +120,18 @@ class CandidateFeatures:
         if self._constant:
             result = np.vstack([result, self._constant * coefficients.sum(axis=1)])
         return result
+
+    def pieces(self) -> Iterator[tuple[slice, slice, Any]]:
+        """The candidates in float64, some at a time: which rows, which columns, and their entries."""
+        own = slice(0, self._n_own)
+        if isinstance(self._whole, HasPieces):
+            for rows, columns, piece in self._whole.pieces():
+                yield rows, own if columns == slice(None) else columns, piece
+        else:
+            for part, block in self._blocks(np.arange(self.n_samples)):
+                yield part, own, block
+        if self._constant:
+            yield slice(None), slice(self._n_own, None), np.full((self.n_samples, 1), self._constant)
 
     def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
         """A few candidates' features, dense."""

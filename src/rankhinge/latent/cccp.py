@@ -21,6 +21,7 @@ from rankhinge.inference import ranking_loss
 from rankhinge.latent.inner import InnerSolver, Point
 from rankhinge.latent.starts import ways_from_zero
 from rankhinge.losses import RankingLoss
+from rankhinge.solvers.certificate import PRECISION, relative_gap
 
 __all__ = ["HISTORY", "ConcaveConvex"]
 
@@ -163,6 +164,8 @@ class ConcaveConvex:
             return "converged"
         if point.status != "converged":
             return point.status
+        if relative_gap(np.array(point.primal), np.array(point.dual)) <= tol:
+            return PRECISION
         return "max_iter" if point.n_iter >= self.inner.options.max_iter else "stalled"
 
     def _may_end(self) -> bool:
@@ -203,6 +206,7 @@ class ConcaveConvex:
         kept = self.points[k]
         assert kept is not None
         kept.dual, kept.status, kept.n_iter, kept.history = point.dual, point.status, point.n_iter, point.history
+        kept.rounding, kept.exact = point.rounding, point.exact
         return kept
 
     def _move(self, k: int, choice: NDArray[np.int64], changed: NDArray[np.int64]) -> None:

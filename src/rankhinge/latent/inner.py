@@ -21,13 +21,17 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge.features import row_lengths
 from rankhinge.latent.candidates import CandidateFeatures, Sweep
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
 from rankhinge.solvers import CuttingPlane, Planes, Solver, SolverResult, make_solver
+from rankhinge.solvers.certificate import Certificate, rounding_bound
 
 __all__ = ["InnerOptions", "InnerSolver", "Point"]
 
+# The sizes of the coefficients of a list add up to no more, 2 for the positives and 2 for the negatives.
+_MOST_CHANGES = 4.0
 # How many of a bag's best candidates join the working set at a time.
 _N_BEST = 2
 # While a sweep still finds more than this part of the bags with a new best candidate, the working set is solved to a
@@ -72,8 +76,10 @@ class Point:
         Places of each member's best candidates, and the scores of the fixed ones.
     values : ndarray of shape (m, n_best)
         Scores of the best candidates.
-    primal, dual : float
-        Of the inner problem that it was found for.
+    primal, dual, rounding : float
+        Of the inner problem that it was found for; see `rankhinge.solvers.certificate`.
+    exact : bool
+        Whether J is computed exactly; else a bound may lie above the value, and says no more than that.
     status : str
     n_iter : int
     planes : Planes or None
@@ -85,18 +91,23 @@ class Point:
     at: NDArray[np.float64] | None = None
     primal: float = np.inf
     dual: float = -np.inf
+    rounding: float = 0.0
+    exact: bool = True
     status: str = "running"
     n_iter: int = 0
     planes: Planes | None = None
     history: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     @property
+    def certificate(self) -> Certificate:
+        """What is known of the inner problem at this point, as of one problem."""
+        tolerated = 0.0 if self.exact else np.inf
+        return Certificate(*(np.array([value]) for value in (self.primal, self.dual, self.rounding, tolerated)))
+
+    @property
     def gap(self) -> float:
-        """``(primal - dual) / primal``; inf if nothing is known."""
-        if not np.isfinite(self.primal) or not np.isfinite(self.dual):
-            return np.inf
-        excess = max(self.primal - self.dual, 0.0)
-        return 0.0 if excess == 0.0 else excess / abs(self.primal)
+        """The relative gap that is proved; inf if nothing is known."""
+        return float(self.certificate.gap[0])
 
     def scaled(self, factor: float) -> Point:
         """The point ``factor w``: it has the same best candidates; nothing is known about the inner problem there."""
@@ -162,6 +173,7 @@ class InnerSolver:
         self.best: dict[int, Point] = {}
         self.running: list[tuple[Solver, NDArray[np.int64]]] = []
         self._began = time.perf_counter()
+        self._longest: float | None = None
 
     @property
     def passes(self) -> float:
@@ -332,6 +344,8 @@ class InnerSolver:
         if before is not None and before.primal <= point.primal:
             point = Point(before.w, before.best, before.values, before.at, before.primal)
         point.planes, point.dual = _carrying(solver, place), float(result.dual_objective[place])
+        point.rounding, point.exact = self._rounding(k, point), self.exact
+        point.certificate.check()
         point.status = str(result.status[place])
         point.n_iter = int(result.n_iter[place]) + (best[k].n_iter if k in best else 0)
         if self.shrinks:
@@ -343,6 +357,17 @@ class InnerSolver:
             point.history = list(zip(*columns, strict=True))
         best[k] = point
         return point, n_new
+
+    def _rounding(self, k: int, point: Point) -> float:
+        """What rounding may have changed of value and bound, by the longest candidate."""
+        if self._longest is None:
+            self.features.counter.add(self.features.n_samples, 1)
+            self._longest = float(np.max(row_lengths(self.features), initial=0.0))
+        near = max(point.primal - point.dual, 0.0) if np.isfinite(point.primal) else 0.0
+        n_terms = self.features.n_features + self.problems[k].members.size
+        return rounding_bound(
+            n_terms, float(self.C[k]), _MOST_CHANGES * self._longest, near, float(np.linalg.norm(point.w))
+        )
 
     def _untouched(self, start: Point | None, k: int) -> Point:
         """The start as a result: of a problem that was stopped before its turn."""
@@ -357,6 +382,7 @@ class InnerSolver:
         """W = 0 with what was proved on the way to a point that is no better: a working set may lead there."""
         zero = self._at_zero(k, fixed)
         zero.planes, zero.dual, zero.status = point.planes, point.dual, point.status
+        zero.rounding, zero.exact = point.rounding, point.exact
         zero.n_iter, zero.history = point.n_iter, point.history
         return zero
 

@@ -12,6 +12,7 @@ from rankhinge.latent.bags import Bags
 from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.latent.cccp import HISTORY, ConcaveConvex
 from rankhinge.latent.problem import LatentProblem
+from rankhinge.solvers.certificate import relative_gap
 
 __all__ = ["Kept", "choice_tables", "counted_within_bags", "inner_history"]
 
@@ -62,7 +63,8 @@ class Kept:
         for c, (k, point) in enumerate(zip(group, outer.points, strict=True)):
             if point is None or not outer.objective[c] < self.objective[k]:
                 continue
-            self.w[k], self.objective[k], self.dual[k] = point.w, outer.objective[c], point.dual
+            self.w[k], self.objective[k] = point.w, outer.objective[c]
+            self.dual[k] = point.certificate.lower[0]
             rounds = outer.rounds[c]
             self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, len(rounds)
             self.status[k], self.histories[k] = outer.status[c], point.history
@@ -96,7 +98,8 @@ class Kept:
             point = None if np.isfinite(self.objective[k]) else outer.inner.interrupted(c)
             if point is not None:
                 self.w[k], self.objective[k] = point.w, outer.inner.outer_value(c, point)
-                self.dual[k], self.gap[k], self.n_iter[k] = point.dual, point.gap, point.n_iter
+                self.dual[k], self.gap[k] = point.certificate.lower[0], point.gap
+                self.n_iter[k] = point.n_iter
             elif not np.isfinite(self.objective[k]):
                 self.objective[k] = outer.inner.value_at_zero(c)
 
@@ -110,9 +113,13 @@ def inner_history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, 
             table[k, : len(history)] = history
             table[k, len(history) :] = history[-1]
     primal, dual = table[..., 0], table[..., 1]
-    excess = np.maximum(primal - dual, 0.0)
-    gap = np.divide(excess, np.abs(primal), out=np.zeros_like(excess), where=excess > 0)
-    columns = {"primal": primal, "dual": dual, "gap": gap, "time": table[..., 2], "passes": table[..., 3]}
+    columns = {
+        "primal": primal,
+        "dual": dual,
+        "gap": relative_gap(primal, dual),
+        "time": table[..., 2],
+        "passes": table[..., 3],
+    }
     return {name: values[0] if usable.size == 1 else values for name, values in columns.items()}
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Certificate", "CertificateError", "relative_gap", "unit_of_rounding"]
+__all__ = ["Certificate", "CertificateError", "relative_gap", "rounding_bound", "unit_of_rounding"]
 
 RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
 STALLED, INFEASIBLE, LEFT_OUT = "stalled", "infeasible", "left out"
@@ -53,6 +53,34 @@ class CertificateError(RuntimeError):
 def unit_of_rounding(n_terms: int) -> float:
     """By which part of its terms' sizes a sum of so many may be off."""
     return float(np.finfo(np.float64).eps * min(n_terms, _WALK * n_terms**0.5))
+
+
+def rounding_bound(
+    n_terms: int, C: float, slope: float, near: float, length: float, *, size: float | None = None, centre: float = 0.0
+) -> float:
+    """E of one problem, see above.
+
+    Parameters
+    ----------
+    n_terms : int
+        Of the longest sums: features and samples.
+    C : float
+    slope : float
+        ``Σ L_i |x_i|``.
+    near : float
+        ``P - D``.
+    length : float
+        ``|w - w0|``.
+    size : float, optional
+        ``Σ L_i (|X||w|)_i``; by default no more than ``slope * length``, for ``w0 = 0``.
+    centre : float
+        ``|w0|``.
+    """
+    unit = unit_of_rounding(n_terms)
+    a = unit * C * slope
+    size = slope * length if size is None else size
+    value = C * (1.0 + size) + length * (length + centre)
+    return unit * value + a * (a + (2.0 * abs(near)) ** 0.5)
 
 
 def relative_gap(primal: Array, dual: Array) -> Array:

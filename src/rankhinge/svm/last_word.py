@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankhinge.features import audit
 from rankhinge.objective import RankingObjective, Scores
 from rankhinge.solvers import SolverResult
-from rankhinge.solvers.certificate import MESSAGES, Certificate, unit_of_rounding
+from rankhinge.solvers.certificate import MESSAGES, Certificate, rounding_bound
 from rankhinge.svm.lockstep import side_by_side
 
 __all__ = ["Use", "last_word"]
@@ -69,14 +69,18 @@ def last_word(
                 w, w0 = result.coef[:, k], centre[:, k]
                 primal[k] = 0.5 * float((w - w0) @ (w - w0)) + C[k] * float(values[c])
                 most = objective.problems[k].most_changes(objective.n_samples) * (2 if tight else 1)
-                unit = unit_of_rounding(w.size + objective.n_samples)
-                # Rows that the solver has seen may be off by rounding in their lengths, as sums of their terms are.
-                slope = unit * C[k] * float(most @ seen)
-                near = abs(primal[k] - result.dual_objective[k]) if np.isfinite(result.dual_objective[k]) else 0.0
-                move = float(np.linalg.norm(w - w0))
-                value = C[k] * (1.0 + float(most @ sizes)) + move * (move + float(np.linalg.norm(w0)))
-                away = (2.0 * near) ** 0.5 + (0.0 if lengths is None else float(np.linalg.norm(w)))
-                rounding[k] = unit * value + slope * (slope + away)
+                near, slope = primal[k] - result.dual_objective[k], float(most @ seen)
+                # Rows that stand for those of X are off by rounding in their own lengths.
+                size = float(most @ sizes) + (0.0 if lengths is None else slope * float(np.linalg.norm(w)))
+                rounding[k] = rounding_bound(
+                    w.size + objective.n_samples,
+                    float(C[k]),
+                    slope,
+                    float(near) if np.isfinite(near) else 0.0,
+                    float(np.linalg.norm(w - w0)),
+                    size=size,
+                    centre=float(np.linalg.norm(w0)),
+                )
     certificate = Certificate(primal, result.dual_objective, rounding, result.tolerated)
     certificate.check()
     status = certificate.status(result.status, tol)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
-from rankhinge.objective import Lists, RankingObjective
+from rankhinge.objective import Lists, RankingObjective, Scores
 from rankhinge.solvers import make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
@@ -141,8 +141,13 @@ def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArr
     K = objective.n_problems
     scores = objective.score(centre, np.arange(K))
     u: Any = objective.evaluate_tight(scores).coefficients
-    parts = objective.adjoint(objective.split(u, 1, np.random.default_rng(0))).T.reshape(K, 2, -1)
-    length, slope = np.linalg.norm(centre, axis=0), np.linalg.norm(parts.sum(axis=1), axis=1)
+    generator = np.random.default_rng(0)
+    # What no sample has does not count: a combination of all rows shows which columns are empty.
+    rows = Scores(generator.uniform(1.0, 2.0, (1, objective.n_samples)), np.zeros(1, np.int64))
+    *slopes, sums = objective.adjoint(objective.join([objective.split(u, 1, generator), rows])).T
+    parts = np.stack(slopes).reshape(K, 2, -1)
+    length = np.linalg.norm(centre * (sums != 0.0)[:, None], axis=0)
+    slope = np.linalg.norm(parts.sum(axis=1), axis=1)
     # Of samples that are tied the coefficients cancel, or their features do: what is left then is rounding.
     size, whole = np.abs(u.values).sum(axis=1), np.linalg.norm(parts, axis=2).sum(axis=1)
     changes = (size > _ROUNDING) & (slope > _ROUNDING * whole)
