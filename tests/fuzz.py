@@ -118,6 +118,9 @@ def draw(seed: int) -> Case:
     kind = str(rng.choice(list(KINDS), p=np.array(list(KINDS.values())) / sum(KINDS.values())))
     n = int(np.exp(rng.uniform(np.log(5), np.log(2000 if large else 200))))
     d = int(np.exp(rng.uniform(0, np.log(3000 if large else 300))))
+    if large and rng.random() < 0.5:
+        # Few samples with many features go a way of their own.
+        n, d = int(rng.integers(5, 60)), int(rng.integers(1024, 3000))
     d = min(d, MOST_ENTRIES // n)
     X = features(rng, n, d, facts)
     C = 10.0 ** rng.uniform(-6, 8)

@@ -10,6 +10,9 @@ from scipy import sparse
 
 from tests import fuzz, judge
 
+# A minute of `make fuzz`, on one core.
+CHUNKS, CASES = 8, 50
+
 
 def plain(X):
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
@@ -34,3 +37,12 @@ def test_failures_become_snippets(tmp_path, monkeypatch):
     assert (counts["cases"], counts["failures"], len(failures)) == (1, 1, 1)
     with pytest.raises(judge.Violation, match="spoilt"):
         runpy.run_path(str(tmp_path / f"seed_{seed}.py"))
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_odd_data(chunk):
+    for seed in range(chunk * CASES, (chunk + 1) * CASES):
+        try:
+            assert fuzz.play(seed) > 0
+        except Exception as error:
+            raise AssertionError(f"python -m tests.fuzz --replay {seed}: {fuzz.described(seed)}") from error
