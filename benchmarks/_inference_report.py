@@ -189,11 +189,25 @@ def page(results: dict[str, Any], verdicts: list[Verdict], figures: dict[str, st
     if single:
         title = f"### {LOSS_NAMES[single[0]['loss']]}, {KINDS[single[0]['kind']]}, float32"
         parts += [title, ratio_table(single)]
+    parts += _cuts(results.get("cuts", []))
     parts += _asides(cells) + _steps(cells) + _memory(results["memory"])
     parts.append("## Figures")
     for caption, path in figures.items():
         parts += [f"![{caption}]({path})", f"*{caption}.*"]
     return "\n\n".join(parts) + "\n"
+
+
+def _cuts(rows: list[dict[str, Any]]) -> list[str]:
+    """Losses with a cut, relative to AP; the aim is 1.5 for k up to 100 and 2 beyond."""
+    if not rows:
+        return []
+    losses = list(rows[0]["to_ap"])
+    lines = ["| positives × negatives | scores | " + " | ".join(losses) + " |", "|---" * (len(losses) + 2) + "|"]
+    for row in rows:
+        ratios = [_ratio_text(row["to_ap"][loss]) for loss in losses]
+        lines.append(f"| {row['n_positives']} × {row['n_negatives']} | {KINDS[row['kind']]} | {' | '.join(ratios)} |")
+    text = "Time relative to AP's on the same scores. The aim is 1.5 for up to 100 places and 2 beyond."
+    return ["## Losses with a cut", text, "\n".join(lines)]
 
 
 def _asides(cells: list[Cell]) -> list[str]:

@@ -48,6 +48,9 @@ KINDS = list(report.KINDS)
 MOST_GREEDY_STEPS = 10**9
 # From here on the asides are measured: threads, and memory that is touched late.
 ASIDES_FROM = 10**6
+# Losses with a cut, beside AP on the same scores.
+CUTS = ["ndcg@10", "ndcg@100", "ndcg@1000", "ap@100", "precision@100", "precision@1000", "r-precision"]
+CUT_SIZES = [(10**3, 10**6), (10**4, 10**7)]
 SWEPT = ["zero-one", "auto", "quicksort", "greedy"]
 
 
@@ -164,6 +167,27 @@ def measure_cells(sizes: list[tuple[int, int]], rounds: int, budget: float) -> l
             flush=True,
         )
     return cells
+
+
+def measure_cuts(quick: bool, rounds: int, budget: float) -> list[dict[str, Any]]:
+    """Losses with a cut: time as a multiple of AP's on the same scores, and what each call adds to the memory."""
+    rows = []
+    for size in [QUICK_SIZES[-1]] if quick else CUT_SIZES:
+        for kind in KINDS:
+            scores, relevant = make_list(*size, "float64")
+            scores = raised(scores, relevant, shift_of_kind(kind, scores, relevant, "ap"))
+            rivals = {loss: partial(most_violating_ranking, scores, relevant, loss) for loss in ["ap", *CUTS]}
+            for rival in rivals.values():
+                rival()
+            seconds = race(rivals, rounds, budget)
+            to_ap = {loss: ratio_to(seconds[loss], seconds["ap"]) for loss in CUTS}
+            rows.append({"n_positives": size[0], "n_negatives": size[1], "kind": kind, "to_ap": to_ap})
+            print(
+                f"cuts, {size[0]} x {size[1]}, {kind}: "
+                + ", ".join(f"{loss} {number_text(entry['ratio'])}" for loss, entry in to_ap.items()),
+                flush=True,
+            )
+    return rows
 
 
 def sweep_sizes(quick: bool) -> dict[str, list[tuple[int, int]]]:
@@ -297,6 +321,7 @@ def measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
         "quick": arguments.quick,
         "cells": cells,
         "sweeps": sweeps,
+        "cuts": measure_cuts(arguments.quick, rounds, budget),
         "memory": measure_memory(cells),
         "cold_start": measure_cold_starts(repeats),
         "first_fit": measure_first_fits(),

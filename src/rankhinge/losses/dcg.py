@@ -178,7 +178,7 @@ class NDCG(DCG):
 class SoftNDCG(DCG):
     """NDCG@k made convex: ``D(i) = max(1 / log2(1 + i) - 1 / log2(k + 2), 0)``.
 
-    A metric of its own, neither above nor below NDCG@k with its hard cut, which no fast method can serve.
+    A metric of its own, neither above nor below NDCG@k with its hard cut, which is `NDCGAt`.
 
     Parameters
     ----------
