@@ -1,0 +1,155 @@
+"""Does it pay to optimise the metric at its cut? NDCG@10 on lists, precision at a cut and BEDROC on rare positives.
+
+    make bench ONLY=cuts                                 # all of it: some hours
+    make bench ONLY=cuts ARGS=--quick                    # one fold of the small sets: a trial
+    make bench ONLY=cuts ARGS="--sets mammography"       # these sets; the others keep the results there are
+    make bench ONLY=cuts ARGS=--redraw                   # the page from the results there are
+
+Nested cross-validation as in `accuracy.py`, on its folds and with its budget for all; each method is chosen by the
+metric that it is judged by. What is done is written at once, and a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _accuracy_methods import CS, RANKERS, columns, inner_folds
+from _accuracy_sets import BINARY, LISTS, SMALL, Task, load, places
+from _harness import ROOT, SCRATCH, machine_facts
+from sklearn.linear_model import LogisticRegression
+
+from rankhinge import RankSVCCV, SVMRankerCV, metrics
+from rankhinge.losses import SoftNDCG
+
+RARE = tuple(name for name in BINARY if name not in ("digits", "breast cancer"))
+# What a set is judged by, and the losses that compete for it.
+TARGETS = {"precision@1%": ["ap", "precision@1%"], "r-precision": ["ap", "r-precision"]}
+BEDROC_SETS = ("hiv_molecules",)
+LIST_LOSSES: dict[str, Any] = {"ndcg": "ndcg", "soft cut": SoftNDCG(10), "ndcg@10": "ndcg@10", "ap": "ap"}
+BOUNDS = ("convex", "tight")
+LISTS_USED = tuple(name for name in LISTS if "own split" not in name)
+
+
+def targets_of(name: str) -> dict[str, list[str]]:
+    return TARGETS | ({"bedroc@20": ["ap", "bedroc@20"]} if name in BEDROC_SETS else {})
+
+
+def methods_of(name: str) -> list[str]:
+    if name in LISTS_USED:
+        return [f"{loss}, {bound}" for loss in LIST_LOSSES for bound in BOUNDS] + ["LGBMRanker", "XGBRanker"]
+    return [
+        f"{target}: {method}"
+        for target, losses in targets_of(name).items()
+        for method in [*(f"{loss}, {bound}" for loss in losses for bound in BOUNDS), "LogisticRegression"]
+    ]
+
+
+def value(target: str, relevant: Any, scores: Any) -> float:
+    return float(metrics.per_query(target, relevant, scores, np.zeros(len(scores)))[1][0])
+
+
+def of_lists(task: Task, method: str) -> float:
+    if method in RANKERS:
+        scores = RANKERS[method](task.train, task.test.X, task.repeat)[0]
+    else:
+        loss, bound = method.rsplit(", ", 1)
+        # AP knows relevant and not relevant only; as in `accuracy.py`, all thresholds weigh the same.
+        options = {"level_weights": "uniform"} if loss == "ap" else {}
+        model = SVMRankerCV(
+            loss=LIST_LOSSES[loss], bound=bound, cv=5, scoring="ndcg@10", random_state=task.repeat, **options
+        )
+        scores = model.fit(task.train.X, task.train.y, qid=task.train.qid).predict(task.test.X)
+    how = {"k": 10, "gains": "exponential", "no_positives": "skip"}
+    return float(metrics.ndcg(task.test.y, scores, qid=task.test.qid, **how))
+
+
+def of_samples(task: Task, name: str) -> float:
+    target, method = name.split(": ", 1)
+    ((relevant, _),), ((test, _),) = columns(task.train), columns(task.test)
+    folds = inner_folds(task.train, task.repeat)
+    if method == "LogisticRegression":
+        found = np.zeros(CS.size)
+        for j, C in enumerate(CS):
+            for inside, outside in folds:
+                model = LogisticRegression(C=C, max_iter=300).fit(task.train.X[inside], relevant[inside])
+                found[j] += value(target, relevant[outside], model.decision_function(task.train.X[outside]))
+        model = LogisticRegression(C=CS[np.argmax(found)], max_iter=300).fit(task.train.X, relevant)
+    else:
+        loss, bound = method.rsplit(", ", 1)
+        model = RankSVCCV(loss=loss, bound=bound, cv=folds, scoring=target, random_state=task.repeat)
+        model.fit(task.train.X, relevant)
+    return value(target, test, model.decision_function(task.test.X))
+
+
+def run(names: list[str], path: Path, quick: bool) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["records"] if path.exists() else []
+    done = {(r["set"], r["repeat"], r["fold"], r["method"]) for r in records}
+    warnings.simplefilter("ignore")
+    for name in names:
+        for repeat, fold in places(name)[: 1 if quick else None]:
+            missing = [method for method in methods_of(name) if (name, repeat, fold, method) not in done]
+            task = load(name, repeat, fold) if missing else None
+            for method in missing:
+                assert task is not None
+                began = time.perf_counter()
+                found = of_lists(task, method) if name in LISTS_USED else of_samples(task, method)
+                seconds = round(time.perf_counter() - began, 2)
+                place = {"set": name, "repeat": repeat, "fold": fold, "method": method}
+                records.append({**place, "value": found, "seconds": seconds})
+                facts = machine_facts("numpy", "sklearn", "numba", "lightgbm", "xgboost")
+                lines = ",\n".join(json.dumps(record) for record in records)
+                path.write_text(f'{{"machine": {json.dumps(facts)}, "records": [\n{lines}\n]}}\n', encoding="utf-8")
+                print(f"{name}, {repeat}.{fold}, {method}: {found:.4f} in {seconds} s", flush=True)
+    return records
+
+
+def page(records: list[dict[str, Any]], quick: bool) -> str:
+    """A table a set: mean over the folds in percent, ± one standard error of the difference to the first method."""
+    parts = ["# Benchmark: metrics at a cut", "Generated by `make bench ONLY=cuts`; do not edit by hand."]
+    if quick:
+        parts.append("**A quick trial, not a measurement.**")
+    for name in dict.fromkeys(record["set"] for record in records):
+        mine = [record for record in records if record["set"] == name]
+        by_method: dict[str, dict[Any, float]] = {}
+        for record in mine:
+            by_method.setdefault(record["method"], {})[record["repeat"], record["fold"]] = record["value"]
+        lines = ["| method | percent | to the first of its metric |", "|---|---|---|"]
+        first: dict[str, dict[Any, float]] = {}
+        for method, values in by_method.items():
+            target = method.partition(": ")[0] if ": " in method else "NDCG@10"
+            base = first.setdefault(target, values)
+            both = [100 * (values[key] - base[key]) for key in values if key in base]
+            error = np.std(both, ddof=1) / np.sqrt(len(both)) if len(both) > 1 else float("nan")
+            lines.append(
+                f"| {method} | {100 * np.mean(list(values.values())):.2f} | {np.mean(both):+.2f} ± {error:.2f} |"
+            )
+        parts += [f"## {name}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one fold of the small sets")
+    parser.add_argument("--sets", nargs="+", choices=[*LISTS_USED, *RARE])
+    parser.add_argument("--redraw", action="store_true")
+    arguments = parser.parse_args()
+    folder = SCRATCH if arguments.quick else ROOT / "benchmarks" / "results"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "cuts.json"
+    small = [name for name in (*LISTS_USED, *RARE) if name in SMALL]
+    names = arguments.sets or (small if arguments.quick else [*LISTS_USED, *RARE])
+    records = run([] if arguments.redraw else names, path, arguments.quick)
+    text = page(records, arguments.quick)
+    target = folder / "cuts.md" if arguments.quick else ROOT / "docs" / "benchmarks" / "cuts.md"
+    target.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
