@@ -138,8 +138,10 @@ def draw(seed: int) -> Case:
             if options["loss"] == "zero-one":
                 options["loss"] = "ap"
             options["init"] = str(rng.choice(["logistic", "convex"]))
+            # What belongs to the convex bound; the tight one has a reach.
+            del options["C"], options["solver"]
             if rng.random() < 0.5:
-                options["C"] = "auto"
+                options["reach"] = float(10.0 ** rng.uniform(-3, 3))
     case = Case(kind, X, np.empty(0), options, facts=facts)
     {"ranker": _lists, "ranker cv": _lists, "latent": _bags, "labels": _labels}.get(kind, _binary)(rng, case)
     case.X = container(rng, X, facts)
