@@ -56,7 +56,7 @@ results = {}
 for task, y in tasks.items():
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
     for name, steps in maps.items():
-        model = make_pipeline(*steps(X_train, y_train), RankSVC(loss="ap", bound="tight")).fit(X_train, y_train)
+        model = make_pipeline(*steps(X_train, y_train), RankSVC(loss="ap")).fit(X_train, y_train)
         results[name, task] = average_precision_score(y_test, model.decision_function(X_test))
     trees = LGBMClassifier(n_estimators=200, num_leaves=8, learning_rate=0.05, verbose=-1, n_jobs=2)
     trees.fit(X_train, y_train)

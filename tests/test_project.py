@@ -57,6 +57,7 @@ def make_targets(text: str) -> set[str]:
         ".github/pull_request_template.md",
         ".pre-commit-config.yaml",
         "CONTRIBUTING.md",
+        "README.md",
         "docs/releasing.md",
     ],
 )
