@@ -217,7 +217,7 @@ def test_scoring_of_queries(bound):
     assert not np.allclose(by_name.scores_, SVMRankerCV(**options).fit(X, y, qid=qid).scores_, equal_nan=True)
 
 
-@pytest.mark.parametrize("scoring", ["f1", "ap@3", "ndcg@", "ndcg@0", "ndcg@x"])
+@pytest.mark.parametrize("scoring", ["kappa", "auc@3", "ndcg@", "ndcg@0", "ndcg@x"])
 def test_unknown_scoring(scoring):
     X, y = binary()
     with pytest.raises(ValueError, match=rf"scoring='{scoring}' is not known: "):
