@@ -34,7 +34,8 @@ def most_violating_ranking(
     relevant : array of shape (n,)
         Bool or 0/1.
     loss : str or RankingLoss, default "ap"
-        ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, any object of `rankhinge.losses`, or ``"zero-one"``, the
+        ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, with a cut ``"ndcg@10"``, ``"precision@1%"`` and others
+        (see `rankhinge.losses.get_loss`), any object of `rankhinge.losses`, or ``"zero-one"``, the
         decomposable baseline (value and coefficients, no ranks).
     method : str, default "auto"
         All methods are exact. ``"histogram"`` (any loss; what ``"auto"`` takes), ``"quicksort"`` (any loss),

@@ -339,7 +339,7 @@ def bedroc(
     Examples
     --------
     >>> round(bedroc([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]), 6)
-    0.9933
+    0.993352
     """
     options: dict[str, Any] = {"ties": ties, "no_positives": no_positives, "alpha": alpha}
     return mean(evaluate(bedrocs, relevance, scores, qid=qid, **options), no_positives)

@@ -44,7 +44,8 @@ def rank_hinge(
     relevance : Tensor of the same shape
         Bool, 0/1, -1/1, or graded (0 = not relevant).
     loss : str or RankingLoss, default "ap"
-        ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"`` or an object of `rankhinge.losses`, `CustomLoss` included.
+        ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, with a cut ``"ndcg@10"``, ``"precision@1%"`` and others
+        (see `rankhinge.losses.get_loss`), or an object of `rankhinge.losses`, `CustomLoss` included.
     dim : int, default -1
         Along which the lists run. A matrix can be read in two ways: by default each *row* is a list. Scores of K
         labels, (n, K), in which each column ranks the samples, need ``dim=0``.

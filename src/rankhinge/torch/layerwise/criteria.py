@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge.inference import most_violating_ranking, most_violating_rankings, ranking_loss
+from rankhinge.inference import core, most_violating_ranking, ranking_loss
 from rankhinge.losses import RankingLoss, get_loss
 
 __all__ = ["Criterion", "MulticlassHinge", "OneVersusRest", "Outcome", "make_criterion"]
@@ -151,7 +151,7 @@ class OneVersusRest:
 
     def _infer_together(self, lists: Floats, relevant: NDArray[np.bool_]) -> tuple[float, Floats]:
         offsets = np.arange(lists.shape[0] + 1) * lists.shape[1]
-        batch = most_violating_rankings(lists.ravel(), relevant.ravel(), offsets, self.loss)
+        batch = core.infer_many(lists.ravel(), relevant.ravel(), offsets, self.loss)
         return float(batch.values.sum()), batch.coefficients.reshape(lists.shape)
 
     def _infer(self, lists: Floats, relevant: NDArray[np.bool_]) -> tuple[float, Floats]:
