@@ -15,6 +15,8 @@ from rankhinge import (
 )
 from rankhinge.inference.by_scores import subtract_rankings
 from rankhinge.losses import check_suitable, get_loss
+from rankhinge.losses.cut import parse_depth
+from rankhinge.metrics._per_query import metric_named
 from tests import brute_force
 from tests.inference import small_lists
 from tests.inference.cases import KINDS, SHAPES, large_list, random_list
@@ -259,3 +261,46 @@ def test_names(name, kind, k):
 def test_did_you_mean(wrong, right):
     with pytest.raises(ValueError, match=rf"unknown loss '{wrong}' \(did you mean .*{right}"):
         get_loss(wrong)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.PrecisionAt(0.1234567),
+        losses.RecallAt(1 / 3),
+        losses.NDCGAt(1e-7),
+        losses.HitAt(1.0),
+        losses.APAt(10**30),
+        losses.BEDROC(20.1234567),
+        losses.BEDROC(1e6),
+        losses.PNormPush(1.00000001),
+        losses.PartialAUC(0.12345678),
+        losses.PartialAUC(1e-7),
+    ],
+    ids=repr,
+)
+def test_a_name_has_all_digits(loss):
+    (number,) = [getattr(loss, word) for word in ("k", "alpha", "p", "max_fpr") if hasattr(loss, word)]
+    assert repr(get_loss(loss.name)) == repr(loss)
+    ((option, value),) = metric_named(loss.metric)[1].items()
+    assert (parse_depth(value) if option == "k" else value) == number
+    assert eval(repr(loss), vars(losses)).name == loss.name
+
+
+def test_more_places_than_any_list_has():
+    scores, relevant = [3.0, 1.0, 2.0, 0.0], [1, 1, 0, 0]
+    for word in ("ndcg", "ap", "precision", "recall", "f1", "hit"):
+        assert structured_hinge(scores, relevant, f"{word}@{10**30}") == structured_hinge(scores, relevant, f"{word}@4")
+
+
+def test_blanks_in_a_name():
+    assert get_loss(" P @ 3 ").name == "precision@3"
+    with pytest.raises(ValueError, match="k is '1_0'"):
+        get_loss("p@1_0")
+
+
+@pytest.mark.parametrize("kind", [losses.BEDROC, losses.PNormPush, losses.PartialAUC])
+@pytest.mark.parametrize("wrong", ["1", None, -1.0, float("nan")])
+def test_a_parameter_that_is_no_number(kind, wrong):
+    with pytest.raises(ValueError, match=r" is .*: it must be a number"):
+        kind(wrong)

@@ -228,6 +228,27 @@ def test_newer_and_odd_contents(tmp_path, good):
     assert rankhinge.load(tmp_path / "same").status_ == "converged"
 
 
+PROGRAMS = {"CustomLoss", "DCG", "DCGAt", "RankingLoss"}
+BUILT_IN = sorted(
+    name
+    for name, kind in vars(losses).items()
+    if isinstance(kind, type) and issubclass(kind, losses.RankingLoss) and name not in PROGRAMS
+)
+
+
+@pytest.mark.filterwarnings("ignore:the coefficients are all 0")
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_loss_is_kept(tmp_path, name):
+    kind = getattr(losses, name)
+    shares = ("APAt", "F1At", "HitAt", "NDCGAt", "PrecisionAt", "RecallAt")
+    loss = kind(0.1234567) if name in shares else kind(7) if name == "SoftNDCG" else kind()
+    model = rankhinge.RankSVC(loss=loss, bound="convex").fit(X, Y == 1)
+    rankhinge.save(model, tmp_path / "m")
+    again = rankhinge.load(tmp_path / "m")
+    assert repr(again.loss) == repr(loss)
+    assert again.score(X, Y == 1) == model.score(X, Y == 1)
+
+
 @pytest.mark.filterwarnings("ignore:the coefficients are all 0")
 def test_what_cannot_be_saved(tmp_path):
     def step(j, i, n_positives, n_negatives):

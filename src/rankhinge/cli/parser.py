@@ -102,8 +102,8 @@ def _add_metric_options(command: argparse.ArgumentParser) -> None:
         "--metric",
         action="append",
         metavar="NAME",
-        help="ap, auc, ndcg, ndcg@10, precision@5, rr, rbp; may be repeated. Default: ndcg@10, ndcg, ap and rr of "
-        "queries, ap and auc of one list",
+        help="ap, auc, ndcg, ndcg@10, precision@5, recall@1%%, bedroc, rr, rbp, …; may be repeated. Default: "
+        "ndcg@10, ndcg, ap and rr of queries, ap and auc of one list",
     )
     command.add_argument(
         "--class", dest="positive", type=float, metavar="LABEL", help="without queries: the class that is to be first"
@@ -127,7 +127,9 @@ def _add_train(commands: Any) -> None:
     )
     command.add_argument("data", help="training file, or the folder of a fold")
     command.add_argument("-o", "--output", default="model.safetensors", help="default: %(default)s")
-    command.add_argument("--loss", help="ndcg (default with queries), ap (default without), rr, auc, rbp")
+    command.add_argument(
+        "--loss", help="ndcg (default with queries), ap (default without), ndcg@10, precision@1%%, rr, auc, …"
+    )
     command.add_argument("--bound", choices=("convex", "tight"), help="default: tight; with --C convex")
     command.add_argument("--C", type=_at_least(0, float, True), help="weight of the loss; default: chosen")
     held = command.add_mutually_exclusive_group()

@@ -58,8 +58,8 @@ class PartialAUC(RankingLoss):
     """
 
     def __init__(self, max_fpr: float = 0.1) -> None:
-        if not 0.0 < max_fpr <= 1.0:
-            raise ValueError(f"max_fpr is {max_fpr}: it must lie above 0 and not above 1")
+        if not isinstance(max_fpr, int | float | np.number) or not 0.0 < max_fpr <= 1.0:
+            raise ValueError(f"max_fpr is {max_fpr!r}: it must be a number, above 0 and not above 1")
         self._table = np.array([max_fpr], dtype=np.float64)
         self.name = self.metric = f"partial-auc@{float(max_fpr)!r}"
 

@@ -19,11 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["NO_TABLE", "Formulas", "RankingLoss"]
+__all__ = ["NO_TABLE", "Formulas", "RankingLoss", "decimal"]
 
 NO_TABLE = np.zeros(1)
 # Whether a loss is inferred by its step, by its cut, or sample by sample.
 BY_STEP, BY_CUT, BY_SAMPLE = "step", "cut", "sample"
+
+
+def decimal(number: float) -> str:
+    """A number in full, without an exponent: a name must lead back to the same loss, and to its metric."""
+    return np.format_float_positional(number, trim="-")
 
 
 class Formulas(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.losses.base import RankingLoss
+from rankhinge.losses.base import RankingLoss, decimal
 
 __all__ = ["BEDROC"]
 
@@ -34,10 +34,10 @@ class BEDROC(RankingLoss):
     """
 
     def __init__(self, alpha: float = 20.0) -> None:
-        if not 0.0 < alpha <= 1e6:
-            raise ValueError(f"alpha is {alpha}: it must be positive, and not above 1e6")
+        if not isinstance(alpha, int | float | np.number) or not 0.0 < alpha <= 1e6:
+            raise ValueError(f"alpha is {alpha!r}: it must be a number, positive, and not above 1e6")
         self._table = np.array([alpha], dtype=np.float64)
-        self.name = self.metric = f"bedroc@{float(alpha):g}"
+        self.name = self.metric = f"bedroc@{decimal(self.alpha)}"
 
     @property
     def alpha(self) -> float:
@@ -63,4 +63,4 @@ class BEDROC(RankingLoss):
         return -np.expm1(-rate * n_positives) * np.expm1(-rate * n_negatives) / np.expm1(-rate)
 
     def __repr__(self) -> str:
-        return f"BEDROC({self.alpha:g})"
+        return f"BEDROC({decimal(self.alpha)})"

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.losses.base import BY_CUT, RankingLoss
+from rankhinge.losses.base import BY_CUT, RankingLoss, decimal
 
 __all__ = ["CutFormulas", "CutLoss", "parse_depth"]
 
@@ -87,7 +87,7 @@ class CutLoss(RankingLoss):
         """How many places count in lists of so many samples (0: as many as there are positives)."""
         sizes = np.asarray(n_samples, np.int64)
         if isinstance(self._k, int):
-            return np.minimum(sizes, self._k)
+            return np.minimum(sizes, min(self._k, np.iinfo(np.int64).max))
         # A share such as 0.07 of 100 must not become 8 by rounding.
         return np.minimum(sizes, np.maximum(1, np.ceil(self._k * sizes * (1 - 4e-16)).astype(np.int64)))
 
@@ -125,7 +125,7 @@ def parse_depth(k: Any) -> int | float:
         if found is None:
             raise ValueError(_complaint(given))
         number = float(found[1])
-        k = number / 100 if found[2] else int(number) if number == int(number) and "." not in found[1] else number
+        k = number / 100 if found[2] else number if "." in found[1] else int(found[1])
     if isinstance(k, bool | np.bool_) or not isinstance(k, Real) or not math.isfinite(k):
         raise ValueError(_complaint(given))
     if isinstance(k, Integral):
@@ -147,4 +147,4 @@ def _text(k: int | float) -> str:
     if isinstance(k, int):
         return str(k)
     percent = round(100 * k, 12)
-    return f"{percent:g}%" if percent / 100 == k else f"{k!r}"
+    return f"{decimal(percent)}%" if percent / 100 == k else decimal(k)

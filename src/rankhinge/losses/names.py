@@ -97,8 +97,9 @@ def get_loss(loss: str | RankingLoss) -> RankingLoss:
 
 def _make(name: str) -> RankingLoss | None:
     """The loss of a name, None if there is none of that name; a ValueError if its number is wrong."""
-    plain, at, number = re.sub(r"[\s_]+", "-", name.strip().lower()).partition("@")
-    plain = _HABITS.get(plain, plain)
+    word, at, number = name.lower().partition("@")
+    plain = re.sub(r"[\s_]+", "-", word.strip())
+    plain, number = _HABITS.get(plain, plain), number.strip()
     if not at:
         return _BUILT_IN[plain]() if plain in _BUILT_IN else None
     if plain not in _AT:

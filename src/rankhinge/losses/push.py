@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.losses.base import RankingLoss
+from rankhinge.losses.base import RankingLoss, decimal
 
 __all__ = ["PNormPush", "TopPush"]
 
@@ -55,10 +55,10 @@ class PNormPush(RankingLoss):
     """
 
     def __init__(self, p: float = 4.0) -> None:
-        if not 1.0 <= p <= 1e6:
-            raise ValueError(f"p is {p}: it must be at least 1, and not above 1e6")
+        if not isinstance(p, int | float | np.number) or not 1.0 <= p <= 1e6:
+            raise ValueError(f"p is {p!r}: it must be a number, at least 1, and not above 1e6")
         self._table = np.array([p], dtype=np.float64)
-        self.name = self.metric = f"p-norm-push@{float(p):g}"
+        self.name = self.metric = f"p-norm-push@{decimal(self.p)}"
 
     @property
     def p(self) -> float:
@@ -84,4 +84,4 @@ class PNormPush(RankingLoss):
         return 1.0 * n_negatives
 
     def __repr__(self) -> str:
-        return f"PNormPush({self.p:g})"
+        return f"PNormPush({decimal(self.p)})"

@@ -22,12 +22,23 @@ __all__ = ["decode", "encode"]
 
 # Losses that are known by their class and these parameters: whoever reads the file has them, too.
 _LOSSES: dict[str, tuple[str, ...]] = {
+    "APAt": ("k",),
     "AUC": (),
     "AveragePrecision": (),
+    "BEDROC": ("alpha",),
+    "F1At": ("k",),
+    "HitAt": ("k",),
     "NDCG": (),
+    "NDCGAt": ("k",),
+    "PNormPush": ("p",),
+    "PartialAUC": ("max_fpr",),
+    "PrecisionAt": ("k",),
     "RBP": ("persistence",),
+    "RPrecision": (),
+    "RecallAt": ("k",),
     "ReciprocalRank": (),
     "SoftNDCG": ("k",),
+    "TopPush": (),
     "ZeroOne": (),
 }
 # Splitters of scikit-learn that consist of nothing but numbers.
