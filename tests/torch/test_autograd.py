@@ -252,7 +252,7 @@ def test_settings_of_modules_can_be_changed():
     hinge.reduction = "none"
     assert hinge(torch.randn(3, 6), torch.rand(3, 6) < 0.5).shape == (3,)
     with pytest.raises(ValueError, match="unknown loss"):
-        hinge.loss = "map"
+        hinge.loss = "mapp"
     assert hinge.loss == "ap"
 
 
