@@ -32,7 +32,7 @@ RELEVANT = torch.tensor([[True, False, False], [False, True, False]])
         ({"mask": RELEVANT, "groups": RELEVANT.long()}, "mask .* or groups .*, not both"),
         ({"groups": RELEVANT.long()}, r"with groups, scores must be one-dimensional, got shape \(2, 3\)"),
         ({"dim": 2}, "dim is 2, but scores have 2 dimensions"),
-        ({"loss": "map"}, "unknown loss 'map'"),
+        ({"loss": "mapp"}, "unknown loss 'mapp'"),
         ({"loss": 3}, "got 3"),
         ({"loss": "zero-one"}, "decomposes over samples"),
         ({"reduction": "max"}, "reduction is 'max'"),
@@ -138,7 +138,7 @@ def test_a_loss_that_is_not_suitable(backend):
 
 def test_modules_complain_when_they_are_made():
     for arguments, complaint in (
-        ({"loss": "map"}, "unknown loss"),
+        ({"loss": "mapp"}, "unknown loss"),
         ({"reduction": "max"}, "reduction is"),
         ({"loss": "zero-one"}, "decomposes"),
     ):
