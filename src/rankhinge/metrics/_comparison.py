@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, ndtri
 
 from rankhinge._validation import QueryIds
 from rankhinge.metrics._per_query import metric_named, per_query
@@ -92,6 +91,8 @@ def interval(
     True
     """
     _check(confidence)
+    from scipy.special import expit, logit, ndtri  # the metrics themselves need NumPy only
+
     options = {"no_positives": "skip"} | options
     if qid is not None:
         _, values = per_query(metric, relevance, scores, qid, **options)
@@ -280,6 +281,7 @@ def _compare_rows(
     random_state: int,
     options: dict[str, Any],
 ) -> Comparison:
+    from scipy.special import ndtri
     from scipy.stats import rankdata
 
     relevance, first, second = _in_order(relevance, first, second)
