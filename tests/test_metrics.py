@@ -468,6 +468,7 @@ def test_huge_scores_are_compared_without_overflow():
         (lambda: ndcg([1, 0], [1, 2], no_positives="no"), "^no_positives is 'no', choose one"),
         (lambda: per_query("mapp", [1], [1], [1]), "^metric is 'mapp', choose one of average_prec"),
         (lambda: per_query("ap", [1], [1], None), "^qid is missing"),
+        (lambda: make_query_scorer("ndgc@10"), r"did you mean 'ndcg@10'\?"),
         (lambda: make_query_scorer("mrrr"), "^metric is 'mrrr', choose one of"),
         (lambda: make_query_scorer("ndcg@0"), "^metric is 'ndcg@0': after the @ there must be an integer"),
         (lambda: make_query_scorer("ndcg@1", k=3), "^metric is 'ndcg@1', with its depth in its name: k=3 is a second"),

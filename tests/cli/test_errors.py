@@ -42,6 +42,19 @@ def test_unknown_metric(call, files):
     assert one_line(done, 2).startswith("--metric: metric is 'mse', choose one of average_precision, ndcg")
 
 
+def test_unknown_loss(call):
+    found = one_line(call("train", "no such file", "--loss", "ndgc@10"), 2)
+    assert found.startswith("--loss: unknown loss 'ndgc@10' (did you mean 'ndcg@10'?)")
+    assert one_line(call("train", "no such file", "--loss", "p@0"), 2).startswith("--loss: loss 'p@0': k is '0'")
+
+
+def test_gains_whatever_the_case(call, files):
+    judge = ("evaluate", files / "ranker.safetensors", files / "fold" / "test.txt", "--gains", "linear", "--json")
+    (lower,) = call(*judge, "--metric", "ndcg@3").facts["metrics"].values()
+    (upper,) = call(*judge, "--metric", "NDCG@3").facts["metrics"].values()
+    assert upper == lower
+
+
 def test_unknown_class(call, files):
     done = call("evaluate", files / "three.safetensors", files / "classes.txt", "--class", 7)
     assert one_line(done, 2) == "--class 7: the classes are 0, 1, 2"

@@ -211,6 +211,8 @@ def test_scoring_of_queries(bound):
     X, y, qid = graded(n_queries=9)
     options = {"cv": 3, "bound": bound, "random_state": 5} | grid(bound, 2)
     by_name = SVMRankerCV(scoring="ndcg@3", **options).fit(X, y, qid=qid)
+    linear = [SVMRankerCV(scoring=name, gains="linear", **options).fit(X, y, qid=qid) for name in ("ndcg@3", "NDCG@3")]
+    assert linear[0].best_score_ == linear[1].best_score_ != by_name.best_score_
     function = partial(metrics.ndcg, k=3, gains="exponential", no_positives="skip")
     by_function = SVMRankerCV(scoring=function, **options).fit(X, y, qid=qid)
     np.testing.assert_array_equal(by_name.scores_, by_function.scores_)

@@ -77,7 +77,7 @@ def metrics_of(arguments: Any, data: LetorData) -> list[str]:
 
 def options_of(arguments: Any, metric: str, model: Any) -> dict[str, Any]:
     """Further arguments of a metric."""
-    if not metric.startswith("ndcg"):
+    if not metric.lower().startswith("ndcg"):
         return {}
     return {"gains": arguments.gains or getattr(model, "gains", "exponential")}
 

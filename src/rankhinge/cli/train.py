@@ -17,12 +17,14 @@ from rankhinge.cli.outcome import DONE, NOT_CONVERGED, USAGE, CommandError, one_
 from rankhinge.cli.reading import data_of, scores_by
 from rankhinge.cli.writing import naming, show
 from rankhinge.datasets import DataError, LetorData, save_npz
+from rankhinge.losses import get_loss
 
 __all__ = ["run"]
 
 
 def run(arguments: Any) -> int:
     """Train, save, and tell."""
+    _check_loss(arguments.loss)
     files = _files(arguments)
     data = data_of(arguments, files["train"])
     # What cannot be read is told before the fit, not after it.
@@ -47,6 +49,14 @@ def run(arguments: Any) -> int:
         facts["test"] = found
     show(arguments, "\n".join([*lines, f"written: {arguments.output}"]), facts)
     return DONE if facts["converged"] else NOT_CONVERGED
+
+
+def _check_loss(loss: str | None) -> None:
+    """A wrong name is no fault of the file, and told before the file is read."""
+    try:
+        get_loss(loss or "ap")
+    except ValueError as error:
+        raise CommandError(f"--loss: {error}", USAGE) from None
 
 
 def _files(arguments: Any) -> dict[str, str]:
@@ -131,7 +141,7 @@ def _estimator(arguments: Any, data: LetorData, folds: Any) -> Any:
         return kind(**{"bound": "convex", "C": arguments.C} | parameters)
     kind = rankhinge.SVMRankerCV if ranks else rankhinge.RankSVCCV
     # Of the two bounds the tight one ranks new data better nearly everywhere; "zero-one" has no ranks.
-    bound = "convex" if arguments.loss == "zero-one" else "tight"
+    bound = "tight" if get_loss(arguments.loss or "ap").is_ranking else "convex"
     return kind(cv=folds, **{"bound": bound} | parameters)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -55,7 +56,9 @@ def metric_named(name: str, options: dict[str, Any] | None = None) -> tuple[Any,
     function = functions.get(plain.lower().replace("-", "_"))
     option = _NUMBERS.get(function, "k")
     if function is None or (at and option not in inspect.signature(function).parameters):
-        raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}, ndcg@k, precision@k, …")
+        near = [word + at + number for word in get_close_matches(plain.lower(), functions, n=1) if word != plain]
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ValueError(f"metric is {name!r}, choose one of {', '.join(functions)}, ndcg@k, precision@k, …{meant}")
     options = options or {}
     if not at:
         return function, options

@@ -201,7 +201,7 @@ def lists_metric(
     elif isinstance(scoring, str):
         # What is wrong with the name is said at once.
         _named(scoring)
-        by_list = partial(_by_name, scoring, **({"gains": gains} if scoring.startswith("ndcg") else {}))
+        by_list = partial(_by_name, scoring, **({"gains": gains} if scoring.lower().startswith("ndcg") else {}))
     else:
         metric: Callable[..., float] = (
             partial(_of_lists, scoring)
