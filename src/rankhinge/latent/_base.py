@@ -285,7 +285,9 @@ class LatentMachine(BagPredictor):
     def _warn(self, kept: Kept) -> None:
         """Warn of models that rank nothing, and of those that may be far from where the fit would end."""
         flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & (kept.gap <= self.tol)
-        warn_of_zeros(int(flat.sum()), flat.size, "Scale the features, or choose a larger C")
+        # Where the bound of a loss has its minimum at 0, as those with a cut often have, no C helps.
+        remedy = "Scale the features, or choose a larger C; if that does not help, another loss"
+        warn_of_zeros(int(flat.sum()), flat.size, remedy)
         if "max_outer" in kept.status:
             message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
         elif np.max(kept.gap) > self.tol:
