@@ -10,8 +10,9 @@ since no objective here falls below 0. A bound above the value by more than E is
 
 *What E is.* With X w computed in float64, sums of d terms are off by at most :math:`\gamma |X||w|`, and those over n
 samples likewise; :math:`\gamma` is the unit of rounding times the number of terms, or, of long sums, times 8 times its
-root: errors of sums take both signs (Higham and Mary 2019; a bound that fails with the probability of 1e-13). J moves
-with the scores by :math:`L_i = \max |u_i|` at most. Hence C J is off by :math:`\gamma C \sum_i L_i (|X||w|)_i`. The
+root: errors of sums take both signs (Higham and Mary 2019). That bound assumes independent errors; it should hardly
+ever fail, but is no proof. J moves with the scores by :math:`L_i = \max |u_i|` at most. Hence C J is off by
+:math:`\gamma C \sum_i L_i (|X||w|)_i`. The
 slopes of the planes have errors of length :math:`a = \gamma C \sum_i L_i \|x_i\|` at most, which moves the bound by no
 more than that times the distance to the master's minimiser, :math:`\sqrt{2(P - D)}`, and :math:`a^2` besides.
 """
