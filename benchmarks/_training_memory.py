@@ -23,7 +23,8 @@ from scipy import sparse
 from rankhinge import RankSVC
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import RankingObjective, one_list
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import one_list
 from rankhinge.solvers import make_solver
 
 

@@ -27,7 +27,8 @@ from _training_rivals import MOST_ITERATIONS, Fit, choose_C, grid_of, quality, q
 from rankhinge import RankSVC, _threads, rank_svm_path
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import RankingObjective, one_list
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import one_list
 from rankhinge.solvers import make_solver
 
 PASSES_CS = (1e2, 1e3, 1e4, 1e5)

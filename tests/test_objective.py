@@ -14,7 +14,8 @@ from scipy import sparse
 from rankhinge import metrics, structured_hinge
 from rankhinge.features import feature_map
 from rankhinge.losses import DCG, get_loss
-from rankhinge.objective import RankingObjective, graded_lists, one_list
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import graded_lists, one_list
 from rankhinge.solvers.bundle import Bundle
 
 NDCG = get_loss("ndcg")

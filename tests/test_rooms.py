@@ -22,7 +22,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "rankhinge"
 EVERY_ROOM_MAY = {"_jit", "_progress", "_public", "_threads", "_validation"}
 ANY_PUBLIC_NAME = None
 
-_FOR_SVM = {"features", "inference", "losses", "metrics", "objective", "solvers"}
+_FOR_SVM = {"features", "inference", "losses", "metrics", "objective", "problems", "solvers"}
 DOORS: dict[str, set[str] | None] = {
     "_jit": set(),
     "_progress": set(),
@@ -31,7 +31,8 @@ DOORS: dict[str, set[str] | None] = {
     "_validation": set(),
     "losses": set(),
     "inference": {"losses"},
-    "objective": {"features", "inference", "losses"},
+    "problems": {"losses"},
+    "objective": {"features", "inference", "losses", "problems"},
     "features": set(),
     "solvers": set(),
     "metrics": set(),
@@ -39,8 +40,8 @@ DOORS: dict[str, set[str] | None] = {
     "papers": {"inference"},
     "svm": _FOR_SVM,
     "latent": _FOR_SVM | {"detection", "svm"},
-    "torch": {"inference", "losses", "objective"},
-    "dask": {"features", "inference", "objective"},
+    "torch": {"inference", "losses", "problems"},
+    "dask": {"features", "inference", "objective", "problems"},
     # The front rooms: every other room, but by its public names.
     "__init__": ANY_PUBLIC_NAME,
     "__main__": ANY_PUBLIC_NAME,
@@ -249,7 +250,7 @@ def test_forbidden(module, source, complaint):
         ("rankhinge.svm.rank_svc", "import typing\nif typing.TYPE_CHECKING:\n import polars"),
         (
             "rankhinge.torch.modules",
-            "import torch\nfrom torch import nn\nfrom ..objective import J",
+            "import torch\nfrom torch import nn\nfrom ..problems import J",
         ),
         ("rankhinge.dask.maps", "import dask.array\nfrom distributed import Client"),
         ("rankhinge.plotting", "import matplotlib.pyplot as plt\nfrom rankhinge import metrics"),

@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import RankingObjective, one_list
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import one_list
 from rankhinge.solvers import Descent, Tight, make_solver
 
 SCALE = 20.0

@@ -14,12 +14,12 @@ from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from rankhinge import QueryKFold, RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics
 from rankhinge.losses import get_loss
+from rankhinge.problems.targets import encode_targets
 from rankhinge.svm import folds as folds_module
 from rankhinge.svm import lockstep
 from rankhinge.svm import path as path_module
 from rankhinge.svm.following import _overfits
 from rankhinge.svm.quality import lists_metric
-from rankhinge.svm.targets import encode_targets
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 CS = [0.1, 10.0, 1000.0]

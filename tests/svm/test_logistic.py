@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from rankhinge import RankSVC
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import RankingObjective, one_list
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import one_list
+from rankhinge.problems.queries import ranking_lists
 from rankhinge.svm.logistic import _profiles, fit_logistic
-from rankhinge.svm.query_lists import ranking_lists
 
 from .helpers import binary, graded, level_weights, multilabel
 

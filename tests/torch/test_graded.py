@@ -10,7 +10,7 @@ from rankhinge import losses, metrics
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
-from rankhinge.svm.query_lists import ranking_lists
+from rankhinge.problems.queries import ranking_lists
 from rankhinge.torch import direct_loss, rank_hinge
 from tests.torch.cases import hinge_and_gradient
 

@@ -23,10 +23,10 @@ from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inne
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
+from rankhinge.problems.targets import Targets, as_targets, encode_targets
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine, per_problem
 from rankhinge.svm._fitting import interrupts, warn_of_zeros, warn_user
-from rankhinge.svm.targets import Targets, as_targets, encode_targets
 from rankhinge.svm.threshold import cut_rankings
 
 __all__ = ["LatentMachine"]

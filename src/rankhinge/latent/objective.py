@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from rankhinge.features import FeatureMap
 from rankhinge.latent.segments import segment_maxima
 from rankhinge.losses import RankingLoss
-from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
+from rankhinge.objective import Evaluation, RankingObjective, Scores
+from rankhinge.problems import Lists
 from rankhinge.solvers import Planes
 
 __all__ = ["BagLists", "LatentObjective", "PlaneBook"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankhinge._validation import refuse_masked
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.objective import BagLists
-from rankhinge.objective import one_list
+from rankhinge.problems import one_list
 
 __all__ = ["LatentProblem", "check_chosen", "latent_problem"]
 

@@ -16,8 +16,8 @@ from rankhinge.latent.inner import InnerSolver
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
 from rankhinge.losses import get_loss
+from rankhinge.problems.targets import Targets
 from rankhinge.svm._fitting import fitting
-from rankhinge.svm.targets import Targets
 from rankhinge.svm.threshold import constant_intercepts
 
 __all__ = ["LatentSVC"]

@@ -34,8 +34,8 @@ from rankhinge.features import FeatureMap
 from rankhinge.inference import core
 from rankhinge.inference.by_scores import subtract_rankings
 from rankhinge.losses import RankingLoss
-from rankhinge.objective.lists import Lists
 from rankhinge.objective.span import Span
+from rankhinge.problems.lists import Lists
 
 __all__ = ["Evaluation", "RankingObjective", "Scores"]
 

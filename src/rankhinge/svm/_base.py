@@ -20,7 +20,8 @@ from rankhinge._progress import Progress
 from rankhinge._validation import as_numbers, in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import Lists, RankingObjective
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import Lists
 from rankhinge.solvers import SOLVERS, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
 from rankhinge.svm.bounds import bound_in_force, refuse_strangers

@@ -12,12 +12,13 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._progress import Progress
 from rankhinge.features import FeatureMap, feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective, Scores, one_list
+from rankhinge.objective import RankingObjective, Scores
+from rankhinge.problems import one_list
+from rankhinge.problems.targets import Targets
 from rankhinge.solvers import Violation, make_solver
 from rankhinge.svm._base import Tuning
 from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.rank_svc import RankSVC
-from rankhinge.svm.targets import Targets
 
 __all__ = ["ApproximateRankSVC"]
 

@@ -15,20 +15,20 @@ from sklearn.utils import check_random_state
 
 from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import one_list
+from rankhinge.problems import one_list
+from rankhinge.problems.gains import Grades, grades_of
+from rankhinge.problems.label_names import label_names
+from rankhinge.problems.queries import NoUsableList, ranking_lists, weights_of_rows
+from rankhinge.problems.targets import Targets, encode_targets
 from rankhinge.svm._fitting import fitting
 from rankhinge.svm.bounds import refuse_strangers
 from rankhinge.svm.folds import Part
 from rankhinge.svm.foreign import OF_CLASSES, OF_LISTS, explaining
-from rankhinge.svm.gains import Grades, grades_of
-from rankhinge.svm.label_names import label_names
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.query_folds import query_folds
-from rankhinge.svm.query_lists import NoUsableList, ranking_lists, weights_of_rows
 from rankhinge.svm.rank_svc import RankSVC
 from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.search import GRIDS, TUNED, Search
-from rankhinge.svm.targets import Targets, encode_targets
 from rankhinge.svm.threshold import cut_ranking
 
 __all__ = ["RankSVCCV", "SVMRankerCV"]

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from rankhinge.features import FeatureMap
 from rankhinge.losses import RankingLoss
-from rankhinge.objective import Lists, RankingObjective
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import Lists
 from rankhinge.svm.lockstep import side_by_side
 
 __all__ = ["Batch", "Part", "batches"]

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge._jit import compiled, inner, kernel, once
-from rankhinge.objective import Evaluation, Lists, RankingObjective, Scores
+from rankhinge.objective import Evaluation, RankingObjective, Scores
+from rankhinge.problems import Lists
 from rankhinge.solvers import Descent
 from rankhinge.svm._fitting import interrupts
 

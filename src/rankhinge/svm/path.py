@@ -16,6 +16,8 @@ from rankhinge._validation import QueryIds, in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
+from rankhinge.problems.queries import ranking_lists, without_words
+from rankhinge.problems.targets import as_targets, encode_targets, plain_targets
 from rankhinge.solvers import SolverResult, make_solver
 from rankhinge.svm._base import positive
 from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
@@ -23,9 +25,7 @@ from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.flat import ways_out
 from rankhinge.svm.following import Path
 from rankhinge.svm.last_word import last_word
-from rankhinge.svm.query_lists import ranking_lists, without_words
 from rankhinge.svm.ranker import SVMRanker
-from rankhinge.svm.targets import as_targets, encode_targets, plain_targets
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
 

@@ -20,8 +20,8 @@ from rankhinge.inference import ranking_loss
 from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
 from rankhinge.metrics._per_query import metric_named
-from rankhinge.svm.gains import gains_of
-from rankhinge.svm.label_names import check_label_names
+from rankhinge.problems.gains import gains_of
+from rankhinge.problems.label_names import check_label_names
 
 __all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 

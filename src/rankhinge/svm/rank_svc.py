@@ -12,14 +12,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective, one_list
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import one_list
+from rankhinge.problems.label_names import label_names
+from rankhinge.problems.targets import Targets, as_targets, encode_targets, plain_targets
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.foreign import OF_CLASSES, explaining
-from rankhinge.svm.label_names import label_names
 from rankhinge.svm.quality import labels_quality
-from rankhinge.svm.targets import Targets, as_targets, encode_targets, plain_targets
 from rankhinge.svm.threshold import classes_of, constant_intercepts, cut_ranking
 
 __all__ = ["RankSVC"]

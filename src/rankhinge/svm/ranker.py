@@ -13,15 +13,16 @@ from sklearn.utils.validation import column_or_1d
 from rankhinge._validation import QueryIds, as_numbers
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import Lists, RankingObjective
+from rankhinge.objective import RankingObjective
+from rankhinge.problems import Lists
+from rankhinge.problems.gains import check_relevance
+from rankhinge.problems.queries import ranking_lists, weights_of_rows, without_words
 from rankhinge.solvers import SolverResult
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.foreign import OF_LISTS, explaining
-from rankhinge.svm.gains import check_relevance
 from rankhinge.svm.qid_column import QueryColumn
 from rankhinge.svm.quality import lists_quality
-from rankhinge.svm.query_lists import ranking_lists, weights_of_rows, without_words
 
 __all__ = ["SVMRanker"]
 

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective import Lists
+from rankhinge.problems import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.coordinates import Coordinates, weighted

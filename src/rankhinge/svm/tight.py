@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
-from rankhinge.objective import Lists, RankingObjective, Scores
+from rankhinge.objective import RankingObjective, Scores
+from rankhinge.problems import Lists
 from rankhinge.solvers import make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic

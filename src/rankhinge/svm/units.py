@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.objective import Lists
+from rankhinge.problems import Lists
 
 __all__ = ["EXPONENTS", "Bearing", "bearing_of", "effective", "exponent_of", "feature_scale", "n_positives"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankhinge._jit import kernel
 from rankhinge.features import FeatureMap
-from rankhinge.objective import Lists
+from rankhinge.problems import Lists
 
 __all__ = ["drowning", "variances_within"]
 

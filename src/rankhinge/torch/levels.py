@@ -10,22 +10,22 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
-from rankhinge.objective import MOST_LEVELS
-from rankhinge.torch.lists import Lists, count_within, working_dtype
+from rankhinge.problems import MOST_LEVELS
+from rankhinge.torch.lists import TensorLists, count_within, working_dtype
 from rankhinge.torch.settings import Settings
 
-__all__ = ["Level", "make_levels"]
+__all__ = ["TensorLevel", "make_levels"]
 
 
-class Level(NamedTuple):
+class TensorLevel(NamedTuple):
     """One threshold."""
 
     relevant: Tensor  # bool, of each gathered sample
     weights: Tensor | None  # ω of each list; None: all 1
 
 
-def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Settings) -> list[Level]:
-    """The thresholds of a batch (see `rankhinge.objective`); one of weight 1 if the relevance is 0/1.
+def make_levels(relevance: Tensor, lists: TensorLists, loss: RankingLoss, settings: Settings) -> list[TensorLevel]:
+    """The thresholds of a batch (see `rankhinge.problems.grading`); one of weight 1 if the relevance is 0/1.
 
     What a list's levels weigh depends on that list alone, not on what else is in the batch.
     """
@@ -34,13 +34,13 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
         return []
     weighted = isinstance(settings.level_weights, tuple)
     if labels.dtype == torch.bool and not weighted:
-        return [Level(labels, None)]
+        return [TensorLevel(labels, None)]
     is_binary = (labels == 0) | (labels == 1)
     if not weighted and bool(is_binary.all()):
-        return [Level(labels != 0, None)]
+        return [TensorLevel(labels != 0, None)]
     if not weighted and bool(((labels == 1) | (labels == -1)).all()):
         # -1/1 is 0/1, as for `RankSVC`.
-        return [Level(labels == 1, None)]
+        return [TensorLevel(labels == 1, None)]
     labels = labels.to(working_dtype(labels.device))
     _refuse(~(torch.isfinite(labels) & (labels >= 0)), labels, lists, "relevance must be finite and not negative")
     if settings.level_weights is not None:
@@ -57,16 +57,18 @@ def make_levels(relevance: Tensor, lists: Lists, loss: RankingLoss, settings: Se
     worth = worth * torch.exp2(-torch.frexp(worth.max()).exponent.to(worth))
     levels = list(_thresholds(worth, lists, ideal, _depths(loss, lists)))
     total = torch.stack([weight for _, weight in levels]).sum(dim=0) if levels else 0.0
-    return [Level(relevant, torch.where(weight > 0, weight / total, 0.0)) for relevant, weight in levels]
+    return [TensorLevel(relevant, torch.where(weight > 0, weight / total, 0.0)) for relevant, weight in levels]
 
 
-def _refuse(wrong: Tensor, labels: Tensor, lists: Lists, reason: str) -> None:
+def _refuse(wrong: Tensor, labels: Tensor, lists: TensorLists, reason: str) -> None:
     if bool(wrong.any()):
         k = int(wrong.to(torch.uint8).argmax())
         raise ValueError(f"relevance{lists.place(k)} is {labels[k].item():g}: {reason}")
 
 
-def _thresholds(worth: Tensor, lists: Lists, ideal: Tensor | None, deepest: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _thresholds(
+    worth: Tensor, lists: TensorLists, ideal: Tensor | None, deepest: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Level ℓ of a list, ``worth ≥ v_ℓ`` for the ℓ-th of the values > 0 that occur in it, weighs ``v_ℓ - v_{ℓ-1}``.
 
     By gains γ with ideals, ``ω_ℓ ∝ (v_ℓ - v_{ℓ-1}) · IDCG_ℓ`` makes the weighted sum of the levels' losses the graded
@@ -100,7 +102,7 @@ def _thresholds(worth: Tensor, lists: Lists, ideal: Tensor | None, deepest: Tens
         yield relevant, weight
 
 
-def _ideals(loss: RankingLoss, lists: Lists) -> Tensor:
+def _ideals(loss: RankingLoss, lists: TensorLists) -> Tensor:
     """``IDCG`` of 0, 1, … relevant samples."""
     # The table may be longer, because of some list before.
     longest = int(lists.sizes.max())
@@ -109,13 +111,13 @@ def _ideals(loss: RankingLoss, lists: Lists) -> Tensor:
     return torch.cat([table.new_zeros(1), table.cumsum(0)])
 
 
-def _depths(loss: RankingLoss, lists: Lists) -> Tensor:
+def _depths(loss: RankingLoss, lists: TensorLists) -> Tensor:
     """How many places of each list count."""
     depths = loss.depths(lists.sizes.cpu().numpy())
     return torch.from_numpy(np.asarray(depths, np.int64)).to(lists.sizes.device)
 
 
-def _gains_of(labels: Tensor, lists: Lists, gains: str | tuple[float, ...]) -> Tensor:
+def _gains_of(labels: Tensor, lists: TensorLists, gains: str | tuple[float, ...]) -> Tensor:
     if isinstance(gains, str):
         graded = torch.exp2(labels) - 1.0 if gains == "exponential" else labels
         _refuse(~torch.isfinite(graded), labels, lists, "its gain is not finite")
@@ -125,7 +127,7 @@ def _gains_of(labels: Tensor, lists: Lists, gains: str | tuple[float, ...]) -> T
     return labels.new_tensor(gains)[labels.long()]
 
 
-def _cumulated(labels: Tensor, lists: Lists, weights: str | tuple[float, ...]) -> Tensor:
+def _cumulated(labels: Tensor, lists: TensorLists, weights: str | tuple[float, ...]) -> Tensor:
     """What the levels up to each label weigh together."""
     _refuse(labels != labels.floor(), labels, lists, "with level_weights, labels must be whole numbers")
     if isinstance(weights, str):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Lists", "check_shapes", "count_within", "make_lists", "working_dtype"]
+__all__ = ["TensorLists", "check_shapes", "count_within", "make_lists", "working_dtype"]
 
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32)
 
@@ -68,7 +68,7 @@ def _dimension(scores: Tensor, dim: int) -> int:
 
 
 @dataclass(frozen=True)
-class Lists:
+class TensorLists:
     """Where the lists lie.
 
     Attributes
@@ -143,19 +143,19 @@ class Lists:
         return "[" + ", ".join(map(str, others)) + "]"
 
 
-def make_lists(scores: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int) -> Lists:
+def make_lists(scores: Tensor, mask: Tensor | None, groups: Tensor | None, dim: int) -> TensorLists:
     """The lists of tensors that `check_shapes` has let in."""
     length = scores.shape[dim]
     if groups is not None:
         _, list_of, sizes = torch.unique(groups.long(), return_inverse=True, return_counts=True)
         index = torch.argsort(list_of, stable=True)
-        return Lists(scores.shape, 0, _running_sum(sizes), index, list_of)
+        return TensorLists(scores.shape, 0, _running_sum(sizes), index, list_of)
     n_lists = scores.numel() // length
     if mask is not None:
         rows = mask.movedim(dim, -1).reshape(n_lists, length)
         index = torch.nonzero(rows.reshape(-1)).squeeze(1)
-        return Lists(scores.shape, dim, _running_sum(rows.sum(dim=1)), index)
-    return Lists(scores.shape, dim, torch.arange(0, scores.numel() + 1, length, device=scores.device))
+        return TensorLists(scores.shape, dim, _running_sum(rows.sum(dim=1)), index)
+    return TensorLists(scores.shape, dim, torch.arange(0, scores.numel() + 1, length, device=scores.device))
 
 
 def count_within(flags: Tensor, offsets: Tensor) -> Tensor:

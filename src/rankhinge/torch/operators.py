@@ -20,7 +20,7 @@ from rankhinge._validation import warn_user
 from rankhinge.losses import RankingLoss
 from rankhinge.torch import compiled, direct_on_device, on_device
 from rankhinge.torch.levels import make_levels
-from rankhinge.torch.lists import Lists, make_lists
+from rankhinge.torch.lists import TensorLists, make_lists
 from rankhinge.torch.on_device import BadScore, Found
 from rankhinge.torch.settings import Settings, loss_of, settings_of
 
@@ -136,7 +136,7 @@ def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple
     return torch.tensor(value, dtype=dtype, device=device), u, torch.empty(0, dtype=torch.int64, device=device)
 
 
-def evaluate(scores: Tensor, relevance: Tensor, lists: Lists, settings: Settings, epsilon: float = 0.0) -> Found:
+def evaluate(scores: Tensor, relevance: Tensor, lists: TensorLists, settings: Settings, epsilon: float = 0.0) -> Found:
     """Values, coefficients (gathered) and usability of lists; graded relevance level by level."""
     loss = loss_of(settings)
     levels = make_levels(relevance, lists, loss, settings)
@@ -178,7 +178,7 @@ def _add(first: Found, second: Found) -> Found:
     return Found(first.values + second.values, first.coefficients + second.coefficients, first.usable | second.usable)
 
 
-def _describe(flat: Tensor, k: int, lists: Lists) -> str:
+def _describe(flat: Tensor, k: int, lists: TensorLists) -> str:
     value = flat[k].item()
     problem = "its differences to other scores would overflow" if abs(value) < float("inf") else "scores must be finite"
     return f"scores{lists.place(k)} is {value}: {problem}"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rankhinge.losses import RankingLoss
-from rankhinge.torch.lists import Lists, make_lists
+from rankhinge.torch.lists import TensorLists, make_lists
 from rankhinge.torch.module import LossModule
 from rankhinge.torch.operators import evaluate, is_plain, once, one_by_one, refuse_second, value_dtype, warn_of_nothing
 from rankhinge.torch.settings import Settings, encode, settings_of
@@ -229,7 +229,7 @@ def _add_chunk(
         matrix.scatter_(1, own, matrix[:, -1:].clone())
     starts = n * torch.arange(len(queries), device=scores.device)
     offsets = torch.cat([torch.stack([starts, starts + n - 1], dim=1).reshape(-1), (starts[-1:] + n)])
-    values, u, usable = evaluate(scores, relevant, Lists(scores.shape, 1, offsets), settings)
+    values, u, usable = evaluate(scores, relevant, TensorLists(scores.shape, 1, offsets), settings)
     if gradient.numel():
         weights = u.reshape(scores.shape)
         weights[:, -1:] = weights.gather(1, own)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import QueryIds, as_numbers, encode_queries, warn_user
 from rankhinge.losses import RankingLoss
-from rankhinge.objective import Lists, graded_lists
-from rankhinge.svm.gains import Grades, check_relevance, gains_of, grades_of
+from rankhinge.problems import Lists, graded_lists
+from rankhinge.problems.gains import Grades, check_relevance, gains_of, grades_of
 
 __all__ = ["NoUsableList", "ranking_lists", "weights_of_rows", "without_words"]
 

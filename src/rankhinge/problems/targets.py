@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from rankhinge._validation import check_mask, refuse_missing, warn_user, without_objects, without_unlabelled
-from rankhinge.objective import Lists, one_list, one_list_of
+from rankhinge.problems import Lists, one_list, one_list_of
 
 __all__ = ["Targets", "as_targets", "encode_targets", "plain_targets"]
 
