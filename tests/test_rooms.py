@@ -58,6 +58,7 @@ DOORS: dict[str, set[str] | None] = {
 OPTIONAL = {
     "dask": {"dask"},
     "distributed": {"dask"},
+    "h5py": set(),
     "jinja2": set(),
     "matplotlib": {"plotting"},
     "onnx": set(),
@@ -68,6 +69,7 @@ OPTIONAL = {
     "safetensors": set(),
     "skl2onnx": set(),
     "torch": {"torch"},
+    "zarr": set(),
 }
 
 # Importing scikit-learn takes a second, and inference must start without it.

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 # Where each public name lives. They are imported when first used: a script that only needs inference
 # should not wait for scikit-learn.
 _HOME = {
+    "spool": "datasets",
     "MostViolatingRanking": "inference",
     "MostViolatingRankings": "inference",
     "TightHinge": "inference",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from rankhinge import persistence as persistence
     from rankhinge import plotting as plotting
     from rankhinge import svm as svm
+    from rankhinge.datasets import spool as spool
     from rankhinge.inference import MostViolatingRanking as MostViolatingRanking
     from rankhinge.inference import MostViolatingRankings as MostViolatingRankings
     from rankhinge.inference import TightHinge as TightHinge

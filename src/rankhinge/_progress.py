@@ -19,8 +19,6 @@ __all__ = ["Progress", "is_terminal", "is_watched"]
 # Seconds between two displays: as often as the eye can follow, and as often as a log can bear.
 _TERMINAL_INTERVAL = 0.1
 _LOG_INTERVAL = 5.0
-# Columns that tell how far a search is: their quotient gives the time left.
-_DONE, _OF = "point", "of at most"
 # How many displays are open in this process.
 _n_open = 0
 _lock = threading.Lock()
@@ -48,6 +46,8 @@ class Progress:
         the start, one every few seconds and one at the end; 2 or more shows every update.
     columns : sequence of str
         The names of the values shown, in this order. The time since the start comes last.
+    left_by : pair of str
+        The columns that tell how much is done and of how much: their quotient gives the time left.
     stream : file-like, optional
         Where to write; by default what `sys.stderr` is when the ``with`` block is entered.
 
@@ -68,9 +68,11 @@ class Progress:
         verbose: int,
         columns: Sequence[str] = ("iteration", "primal", "dual", "gap"),
         *,
+        left_by: tuple[str, str] = ("point", "of at most"),
         stream: _Stream | None = None,
     ) -> None:
         self._verbose = int(verbose)
+        self._left_by = left_by
         self._columns = tuple(columns)
         self._destination = stream
         # Open within the ``with`` block only; None: show nothing.
@@ -125,9 +127,10 @@ class Progress:
         now = time.monotonic()
         fields = [_field(name, values[name]) for name in self._columns if name in values]
         fields.append(f"time {now - self._began:.1f} s")
-        if values.get(_DONE, 0) > 0 and _OF in values:
+        done, of = (values.get(name, 0) for name in self._left_by)
+        if done > 0 and of > 0:
             # Later points may be dearer, or left out: a rough figure, without decimals.
-            left = (now - self._began) * (values[_OF] - values[_DONE]) / values[_DONE]
+            left = (now - self._began) * (of - done) / done
             fields.append(f"left {max(0.0, left):.0f} s")
         line = "  ".join(fields)
         if self._rewrites:

@@ -8,6 +8,7 @@ from rankhinge.datasets.loading import load
 from rankhinge.datasets.npz import load_npz, save_npz
 from rankhinge.datasets.runs import Run, dump_run, load_run
 from rankhinge.datasets.sources import written
+from rankhinge.datasets.spool import open_spool, spool
 from rankhinge.datasets.tables import load_table
 from rankhinge.datasets.writing import dump_letor
 
@@ -24,7 +25,9 @@ __all__ = [
     "load_npz",
     "load_run",
     "load_table",
+    "open_spool",
     "save_npz",
+    "spool",
     "written",
 ]
 
