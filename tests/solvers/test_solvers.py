@@ -131,6 +131,16 @@ def test_problems_wait_for_each_other_in_the_opening():
         assert joint.objective[k] == pytest.approx(alone.objective[0], rel=3e-6)
 
 
+def test_rounds_go_on_where_nobody_is_left_in_the_opening():
+    X, labels = random_problem(1, n=80, d=10)
+    columns = np.stack([labels, np.roll(labels, 7)], axis=1)
+    solver = make_solver("quasi-newton", ListsObjective(X, columns), 30.0, tol=1e-6)
+    solver.step()
+    # As when the gradients themselves lead no further; before, a step of nobody was an error.
+    solver._descent.leave_out(np.arange(2))
+    assert list(solver.run().status) == ["converged"] * 2
+
+
 @pytest.mark.parametrize("centred", [False, True])
 def test_all_solvers_meet(centred):
     X, labels = random_problem(2, n=60, d=5)

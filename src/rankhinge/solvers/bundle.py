@@ -162,7 +162,9 @@ class Bundle(CuttingPlane):
             descent, before = self._descent, self._descent.n_passes
             descent.leave_out(np.setdiff1d(descent.active, active))
             values = {int(k): descent.value(int(k)) for k in descent.active}
-            descent.step()
+            # All who are left may wait for the rounds by now.
+            if values:
+                descent.step()
             moved = np.array([k for k, value in values.items() if descent.value(k) < value], dtype=np.int64)
         self.n_passes += self._descent.n_passes - before
         for k in moved:
