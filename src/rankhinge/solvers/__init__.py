@@ -12,6 +12,7 @@ from rankhinge.solvers.base import Solver
 from rankhinge.solvers.bundle import Bundle, QuasiNewton
 from rankhinge.solvers.constraints import LinearConstraints
 from rankhinge.solvers.cutting_plane import CuttingPlane
+from rankhinge.solvers.deadline import NEVER, Deadline
 from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.frank_wolfe import FrankWolfe
 from rankhinge.solvers.in_turn import InTurn
@@ -27,11 +28,13 @@ from rankhinge.solvers.subgradient import Subgradient
 from rankhinge.solvers.tight import Tight
 
 __all__ = [
+    "NEVER",
     "SOLVERS",
     "BlockObjective",
     "Bundle",
     "Constraints",
     "CuttingPlane",
+    "Deadline",
     "Descent",
     "FrankWolfe",
     "InTurn",

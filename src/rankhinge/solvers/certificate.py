@@ -28,13 +28,14 @@ __all__ = ["Certificate", "CertificateError", "relative_gap", "rounding_bound", 
 
 RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
 STALLED, INFEASIBLE, LEFT_OUT = "stalled", "infeasible", "left out"
-PRECISION = "precision"
+PRECISION, TIME = "precision", "time"
 
 MESSAGES = {
     CONVERGED: "the relative gap is at most tol",
     MAX_ITER: "max_iter reached before the relative gap fell to tol",
     STALLED: "neither primal nor dual has moved for some steps: rounding forbids a smaller gap",
     PRECISION: "rounding may hide more than tol: scale the features",
+    TIME: "max_time was over before the relative gap fell to tol; the best point so far",
     INFEASIBLE: "the hard constraints contradict each other",
     "interrupted": "interrupted; the best point so far",
     "stopped": "stopped by a callback; the best point so far",

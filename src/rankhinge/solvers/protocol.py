@@ -210,8 +210,8 @@ class SolverResult:
         problem, nan while there is none), ``gap``, ``time`` (seconds) and ``passes``; the rows of problems that have
         ended go on with their last values.
     status : (K,) str
-        ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted``, ``stopped``, ``running`` or, for
-        problems that were not asked for, ``left out``.
+        ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted``, ``stopped``, ``time``, ``running``
+        or, for problems that were not asked for, ``left out``.
     message : str
     """
 

@@ -22,7 +22,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import Lists
-from rankhinge.solvers import SOLVERS, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
+from rankhinge.solvers import NEVER, SOLVERS, Deadline, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
 from rankhinge.svm.bounds import bound_in_force, refuse_strangers
 from rankhinge.svm.coordinates import Coordinates, weighted
@@ -81,26 +81,31 @@ def per_problem(values: Any, usable: NDArray[np.bool_], name: str = "C") -> NDAr
 
 
 class Tuning(NamedTuple):
-    """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning."""
+    """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning.
+
+    And when the fit has to end.
+    """
 
     C: Any = "auto"
     reach: Any = "auto"
     scale: Any = "auto"
     init_C: Any = "auto"
     init: Any = "logistic"
+    deadline: Deadline = NEVER
 
     def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
         """The part that belongs to the usable problems, checked."""
         C, reach, scale, init_C = (
             value if isinstance(value, str) else per_problem(value, usable, name)
-            for name, value in zip(self._fields[:-1], self[:-1], strict=True)
+            for name, value in zip(self._fields[:4], self[:4], strict=True)
         )
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
-        return Tuning(C, reach, scale, init_C, init)
+        return Tuning(C, reach, scale, init_C, init, self.deadline)
 
     def part(self, group: NDArray[np.int64]) -> Tuning:
         """The part that belongs to some problems, once there is one value for each."""
-        return Tuning(*(value if isinstance(value, str) else value[group] for value in self))
+        C, reach, scale, init_C, init = (value if isinstance(value, str) else value[group] for value in self[:5])
+        return Tuning(C, reach, scale, init_C, init, self.deadline)
 
 
 def _worth_it(start: NDArray[np.float64], objective: RankingObjective, C: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,6 +161,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         "solver": [StrOptions(set(SOLVERS))],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -171,6 +177,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     # Machines without these have nothing to choose.
     bound: str = "convex"
     standardize: str | bool | float = False
+    max_time: float | None = None
 
     @property
     def _bound(self) -> str:
@@ -180,9 +187,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     def _tuning(self) -> Tuning:
         """What the user has chosen; what the bound does not use is refused."""
         refuse_strangers(self, self._bound)
+        deadline = Deadline.after(self.max_time)
         if self._bound == "convex":
-            return Tuning(self.C)
-        return Tuning("auto", self.reach, self.scale, self.init_C, self.init)
+            return Tuning(self.C, deadline=deadline)
+        return Tuning("auto", self.reach, self.scale, self.init_C, self.init, deadline)
 
     def _reduced(self, X: Any, lists: Lists, n_problems: int) -> Any:
         """What stands for X in so many problems: weighted, and in fewer coordinates.
@@ -279,6 +287,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                     if beginning.interrupted is not None:
                         # What there was of a start has its value now: it is the best model so far.
                         raise beginning.interrupted
+                    if tuning.deadline.passed:
+                        return result(tuning.deadline.status)
                     if wants_stop():
                         break
         except KeyboardInterrupt:
@@ -336,6 +346,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                     tol=self.tol,
                     max_iter=self.max_iter,
                     random_state=self.random_state,
+                    deadline=tuning.deadline,
                     watch=lambda: progress.update(**{_START: float(next(steps))}),
                 )
         except InterruptedStart as error:
@@ -344,7 +355,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 raise beginning.interrupted from error
         centre = rescaled(objective, found.coef, scale)
         n_flat = int(np.count_nonzero(~centre.any(axis=0)))
-        if n_flat and beginning.interrupted is None:
+        if n_flat and beginning.interrupted is None and not tuning.deadline.passed:
             constant = are_constant(objective, int(np.argmin(centre.any(axis=0))))
             warn_user(
                 f"the start{of_problems(n_flat, objective.n_problems)} gives all samples of a list the same score: the "
@@ -449,7 +460,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             tight = "bound='tight'" if "bound" in self.get_params() else ""
             warn_of_zeros(flat.size, result.gap.size, ways_out(objective, int(flat[0]), tight))
         worst = float(np.max(result.gap))
-        n_waiting = int(np.count_nonzero(np.isinf(result.objective) & (result.status == "stopped")))
+        n_waiting = int(np.count_nonzero(np.isinf(result.objective) & np.isin(result.status, ["stopped", "time"])))
         if worst > self.tol:
             states = set(result.status[result.gap > self.tol].tolist())
             meaning = "the objective may be that much above its minimum"
@@ -463,6 +474,9 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             strength = "reach" if self._bound == "tight" else "C"
             stuck = states <= {"stalled", "precision"}
             limit = f"Lower {strength}" if stuck else f"Increase max_iter, lower {strength}"
+            if "time" in states:
+                meaning = f"max_time = {self.max_time:g} s was over, and {meaning}"
+                limit = f"Increase max_time or tol, lower {strength}"
             advice = "" if states == {"stopped"} else f". {limit}, or scale the features"
             warn_user(
                 f"{type(self).__name__} stopped after {int(np.max(result.n_iter))} iterations with a relative gap of "

@@ -15,7 +15,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective, Scores
 from rankhinge.problems import one_list
 from rankhinge.problems.targets import Targets
-from rankhinge.solvers import Violation, make_solver
+from rankhinge.solvers import Solver, Violation, make_solver
 from rankhinge.svm._base import Tuning
 from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.rank_svc import RankSVC
@@ -78,7 +78,7 @@ class ApproximateRankSVC(RankSVC):
         For both stages; the binary SVM minimises ``½‖w‖² + C · mean hinge``.
     keep_easy : float, default 0.5
         Share of the easy samples that stay easy, in [0, 1].
-    tol, max_iter, threshold, random_state, verbose
+    tol, max_iter, max_time, threshold, random_state, verbose
         As for `RankSVC`; the solver is the bundle method.
 
     Attributes
@@ -122,6 +122,7 @@ class ApproximateRankSVC(RankSVC):
         keep_easy: float = 0.5,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        max_time: float | None = None,
         threshold: str | float = "f1",
         pos_label: Any = None,
         random_state: Any = None,
@@ -132,6 +133,7 @@ class ApproximateRankSVC(RankSVC):
         self.keep_easy = keep_easy
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
@@ -141,12 +143,12 @@ class ApproximateRankSVC(RankSVC):
     solver, bound = "bundle", "convex"
 
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
-        features, C = feature_map(X), tuning.C
+        features = feature_map(X)
         chosen = np.flatnonzero(usable)
         known = targets.known()
         first = RankingObjective(features, targets.lists_of(usable), get_loss("zero-one"))
         self._finish_with = first, targets, usable
-        binary, n_passes = self._binary_svm(features, targets, usable, C)
+        binary, n_passes = self._binary_svm(features, targets, usable, tuning)
         margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
         signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
         self._describe(binary, signs, targets, usable)
@@ -179,23 +181,29 @@ class ApproximateRankSVC(RankSVC):
         self.n_difficult_ = int(n_difficult[0]) if n_easy.size == 1 else n_difficult
 
     def _binary_svm(
-        self, features: FeatureMap, targets: Targets, usable: NDArray[np.bool_], C: NDArray[np.float64]
+        self, features: FeatureMap, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning
     ) -> tuple[NDArray[np.float64], int]:
         """w₀ of each problem, of shape (d, K), and the passes over X that it took."""
         objective = self._finish_with[0]
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
-        solver = make_solver("bundle", objective, C, **options)
+        solver = make_solver("bundle", objective, tuning.C, **options)
         try:
             with interrupts(), Progress(self.verbose) as progress:
-                result = solver.run(lambda running: progress.update(**running.report()))
+
+                def watch(running: Solver) -> bool:
+                    progress.update(**running.report())
+                    return tuning.deadline.passed
+
+                result = solver.run(watch)
         except KeyboardInterrupt:
             # The binary SVM as far as it has come: a model all the same, which finds nothing easy yet.
-            self._chosen = {"C_": C}
+            self._chosen = {"C_": tuning.C}
             result = solver.result(status="interrupted")
             self._keep(result)
             self._describe(result.coef, np.zeros((objective.n_problems, features.n_samples), np.int8), targets, usable)
             raise
-        Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
+        if not tuning.deadline.passed:
+            Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
         return result.coef, int(np.ceil(result.n_passes))
 
     def _easy(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rankhinge._jit import compiled, inner, kernel, once
 from rankhinge.objective import Evaluation, RankingObjective, Scores
 from rankhinge.problems import Lists
-from rankhinge.solvers import Descent
+from rankhinge.solvers import NEVER, Deadline, Descent
 from rankhinge.svm._fitting import interrupts
 
 __all__ = ["InterruptedStart", "Start", "fit_logistic"]
@@ -179,6 +179,7 @@ def fit_logistic(
     tol: float = 1e-5,
     window: int = 5,
     watch: Callable[[], object] | None = None,
+    deadline: Deadline = NEVER,
 ) -> Start:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
@@ -193,6 +194,8 @@ def fit_logistic(
         A fit ends when so many iterations have lowered its objective by less than this part.
     watch : callable, optional
         Called after each iteration.
+    deadline : Deadline
+        When it has passed, the fit ends where it is.
 
     Returns
     -------
@@ -223,6 +226,8 @@ def fit_logistic(
                 descent.step()
                 if watch is not None:
                     watch()
+                if deadline.passed:
+                    break
     except KeyboardInterrupt as error:
         raise InterruptedStart(reached()) from error
     return reached()

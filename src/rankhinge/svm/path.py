@@ -18,7 +18,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems.queries import ranking_lists, without_words
 from rankhinge.problems.targets import as_targets, encode_targets, plain_targets
-from rankhinge.solvers import SolverResult, make_solver
+from rankhinge.solvers import NEVER, Deadline, SolverResult, make_solver
 from rankhinge.svm._base import positive
 from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
@@ -38,7 +38,7 @@ class RankPath(NamedTuple):
     Attributes
     ----------
     Cs : ndarray of shape (n_Cs,)
-        In ascending order.
+        In ascending order, as far as the time allowed.
     coefs : ndarray of shape (n_Cs, K, d)
     objectives, dual_objectives, gaps : ndarray of shape (n_Cs, K)
     n_passes : ndarray of shape (n_Cs,)
@@ -64,11 +64,17 @@ class RankPath(NamedTuple):
 
 
 def walk_path(
-    objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int
+    objective: RankingObjective,
+    Cs: NDArray[np.float64],
+    *,
+    tol: float,
+    max_iter: int,
+    deadline: Deadline = NEVER,
 ) -> Generator[SolverResult, NDArray[np.int64] | None, None]:
     """Solve for each C in turn, (n_Cs,) or (n_Cs, K), handing planes and coefficients on to the next.
 
-    Who sends the numbers of some problems goes on with those; the others stay where they are.
+    Who sends the numbers of some problems goes on with those; the others stay where they are. When the deadline has
+    passed, the path ends with what was reached.
     """
     planes = start = going = None
     for C in Cs:
@@ -82,11 +88,13 @@ def walk_path(
             start=start,
             problems=going,
         )
-        result = solver.run()
+        result = solver.run(lambda _: deadline.passed)
         planes, start = solver.planes(), result.coef
         # It has planes of its own: they are not to be there a third time when the next solver takes these.
         del solver
         going = yield result
+        if deadline.passed:
+            return
 
 
 def convex_path(
@@ -102,7 +110,7 @@ def convex_path(
 
 def _checked(function: Function) -> Function:
     """A function that checks its parameters first; to type checkers what it was."""
-    names = ("loss", "gains", "level_weights", "tol", "max_iter")
+    names = ("loss", "gains", "level_weights", "tol", "max_iter", "max_time")
     constraints = {name: SVMRanker._parameter_constraints[name] for name in names}
     checked: Function = validate_params(constraints, prefer_skip_nested_validation=True)(function)
     return checked
@@ -121,6 +129,7 @@ def rank_svm_path(
     level_weights: str | ArrayLike | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
+    max_time: float | None = None,
 ) -> RankPath:
     """Fit a whole path of C, reusing the cutting planes.
 
@@ -134,6 +143,8 @@ def rank_svm_path(
     qid : array of shape (n,), optional
     loss, tol, max_iter
         As for `RankSVC`.
+    max_time : float or None, default None
+        Seconds after which the path ends, where it is: values of C that it has not come to are not in the result.
     mask, gains, level_weights
         As for `RankSVC.fit` and `SVMRanker`.
 
@@ -161,7 +172,7 @@ def rank_svm_path(
         y_numeric=qid is not None,
         ensure_min_samples=2,
     )
-    loss = get_loss(loss)
+    loss, deadline = get_loss(loss), Deadline.after(max_time)
     if np.ndim(Cs) != 1 or np.size(Cs) == 0:
         raise ValueError(f"Cs must be a vector of one value or more, got {Cs!r}")
     Cs = np.sort(positive(Cs, "Cs"))
@@ -181,7 +192,7 @@ def rank_svm_path(
     if coordinates.whole is not None:
         whole = RankingObjective(feature_map(coordinates.whole), problems, loss)
     points = []
-    for C, found in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter), strict=True):
+    for C, found in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter, deadline=deadline), strict=False):
         coef = coordinates.everywhere(found.coef.T)
         seen = found if coordinates.whole is None else replace(found, coef=coef.T)
         everywhere = np.full(len(problems), C)
@@ -194,8 +205,14 @@ def rank_svm_path(
             )
         n_passes = int(np.ceil(result.n_passes)) + coordinates.back
         points.append((coef, result.objective, result.dual_objective, result.gap, n_passes))
+    if len(points) < Cs.size:
+        warn_user(
+            f"rank_svm_path ended after max_time = {max_time:g} s, with {len(points)} of {Cs.size} values of C: "
+            "increase max_time or tol, or take fewer or smaller values",
+            ConvergenceWarning,
+        )
     # With the largest C; smaller ones may well say that nothing is worth its weight.
     flat = np.flatnonzero(~found.coef.any(axis=0) & (result.gap <= tol))
     if flat.size:
         warn_of_zeros(flat.size, len(problems), ways_out(objective, int(flat[0])))
-    return RankPath(Cs, *map(np.array, zip(*points, strict=True)))
+    return RankPath(Cs[: len(points)], *map(np.array, zip(*points, strict=True)))

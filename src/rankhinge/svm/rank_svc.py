@@ -74,6 +74,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     tol : float, default 1e-3
         Relative gap at which to stop: ``objective - lower bound ≤ tol · objective``.
     max_iter : int, default 1000
+    max_time : float or None, default None
+        Seconds after which the fit ends with the best point so far, whatever its gap; the clock is looked at between
+        two steps, of a few passes over X each. None: no limit.
     threshold : {"f1", "error"} or float, default "f1"
         How `intercept_` is set after training, so that `predict` is usable: the threshold with the best F1 on
         the training data, the one with the fewest errors, or a given score. The ranking does not depend on it. With
@@ -113,8 +116,8 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     history_ : dict of ndarray
         ``"primal"``, ``"dual"``, ``"gap"``, ``"time"``, … by iteration.
     status_ : str or ndarray of shape (K,)
-        ``"converged"``, ``"max_iter"``, ``"interrupted"``, …; ``"constant"`` for a label without positives or
-        negatives.
+        ``"converged"``, ``"max_iter"``, ``"time"``, ``"interrupted"``, …; ``"constant"`` for a label without
+        positives or negatives.
 
     Notes
     -----
@@ -168,6 +171,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
+        max_time: float | None = None,
         threshold: str | float = "f1",
         pos_label: Any = None,
         warm_start: bool = False,
@@ -185,6 +189,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.threshold = threshold
         self.pos_label = pos_label
         self.warm_start = warm_start

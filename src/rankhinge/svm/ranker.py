@@ -76,7 +76,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     qid_column : str or int, optional
         Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`.
         So searches and cross-validation take them along without metadata routing; see `QueryKFold`.
-    solver, tol, max_iter, warm_start, random_state, verbose
+    solver, tol, max_iter, max_time, warm_start, random_state, verbose
         As for `RankSVC`.
 
     Attributes
@@ -141,6 +141,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
+        max_time: float | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -159,6 +160,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankhinge._validation import as_numbers
 from rankhinge.objective import RankingObjective, Scores
 from rankhinge.problems import Lists
-from rankhinge.solvers import make_solver
+from rankhinge.solvers import Deadline, make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 from rankhinge.svm.units import Bearing
@@ -64,6 +64,7 @@ def find_start(
     tol: float,
     max_iter: int,
     random_state: Any,
+    deadline: Deadline,
     watch: Callable[[], object],
 ) -> Start:
     """The start of each problem, by name or as given.
@@ -74,6 +75,8 @@ def find_start(
     objective : RankingObjective
     C : ndarray of shape (K,)
         Of the logistic regression or of the convex bound.
+    deadline : Deadline
+        When it has passed, what was reached is the start, and nobody is warned: the fit ends, too.
     watch : callable
         Called after each iteration.
 
@@ -85,8 +88,8 @@ def find_start(
     if not isinstance(init, str):
         return Start(init.T.copy(), 0)
     if init == "logistic":
-        found = fit_logistic(objective, C, watch=watch)
-        if found.n_unfinished:
+        found = fit_logistic(objective, C, watch=watch, deadline=deadline)
+        if found.n_unfinished and not deadline.passed:
             warn_user(
                 f"the logistic regression{of_problems(found.n_unfinished, C.size)}, from which the fit starts, has not "
                 "converged: scale the features, or choose a smaller init_C",
@@ -96,11 +99,12 @@ def find_start(
     solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
     try:
         with interrupts():
-            result = solver.run(lambda _: watch())
+            result = solver.run(lambda _: watch() is None and deadline.passed)
     except KeyboardInterrupt as error:
         result = solver.result(status="interrupted")
         raise InterruptedStart(Start(result.coef, result.n_passes)) from error
-    Unfinished().note(result, tol).warn("the start")
+    if not deadline.passed:
+        Unfinished().note(result, tol).warn("the start")
     return Start(result.coef, result.n_passes)
 
 
