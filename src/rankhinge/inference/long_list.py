@@ -87,7 +87,7 @@ def raise_if_bad(places: Sequence[int], parts: list[slice]) -> None:
 
 
 @kernel
-def _sample_bounds(query, sample):
+def sample_bounds(query, sample):
     """Where the ranks of a descending sample of the negatives begin to exceed 1 and to be P + 1.
 
     The k-th of m sampled negatives stands in for negative ``k N / m`` of the list.
@@ -108,6 +108,25 @@ def _sample_bounds(query, sample):
     return bounds[0], bounds[1]
 
 
+def bucket_range(sample: NDArray[np.float64], bounds: tuple[int, int]) -> tuple[float, float]:
+    """Scores between which the buckets lie, by a descending sample and where its ranks change (`sample_bounds`).
+
+    What falls outside is settled later, so this may be rough.
+    """
+    if sample.size == 0:
+        return 0.0, 0.0
+    first, last = bounds
+    top = max(0, first - int(3 * np.sqrt(first)) - 3)
+    bottom = min(sample.size - 1, last + int(3 * np.sqrt(sample.size - last)) + 3)
+    lowest, highest = float(sample[bottom]), float(sample[top])
+    margin = (bottom - top) // 100
+    inner_low, inner_high = float(sample[bottom - margin]), float(sample[top + margin])
+    # Heavy tails would leave the bulk in a few buckets: then the buckets are for the bulk alone.
+    if highest - lowest > 8 * (inner_high - inner_low) > 0:
+        return inner_low, inner_high
+    return lowest, highest
+
+
 class _LongList:
     """One list's scores, its sorted positives, and what has been found out so far."""
 
@@ -124,7 +143,7 @@ class _LongList:
         self.rank_counts = np.zeros(positives.size + 2, np.int64)
         self.sample = self._draw_sample()
         self.n_steps = 0
-        self.bounds = _sample_bounds(self.query, self.sample)
+        self.bounds = sample_bounds(self.query, self.sample)
         highest = self.sample[0] if self.sample.size else positives[0]
         self.centre = float(centre_of(positives, highest))
 
@@ -176,7 +195,7 @@ class _LongList:
     def count(self, coefficients: NDArray[Any]) -> float:
         """The second way."""
         scores, query, parts = self.scores, self.query, self.parts
-        grid = make_grid(*self._range(), self._n_buckets())
+        grid = make_grid(*bucket_range(self.sample, self.bounds), self._n_buckets())
         buckets = np.empty(scores.size, np.uint32)
         counts = np.zeros((len(parts), grid.size + 1), np.int32)
 
@@ -211,22 +230,6 @@ class _LongList:
 
         on_stretches(write_part, parts)
         return float(sums.sum()) + self._settle(values, index, groups, coefficients)
-
-    def _range(self) -> tuple[float, float]:
-        """Scores between which the buckets lie; what falls outside is settled later, so this may be rough."""
-        sample = self.sample
-        if sample.size == 0:
-            return 0.0, 0.0
-        first, last = self.bounds
-        top = max(0, first - int(3 * np.sqrt(first)) - 3)
-        bottom = min(sample.size - 1, last + int(3 * np.sqrt(sample.size - last)) + 3)
-        lowest, highest = float(sample[bottom]), float(sample[top])
-        margin = (bottom - top) // 100
-        inner_low, inner_high = float(sample[bottom - margin]), float(sample[top + margin])
-        # Heavy tails would leave the bulk in a few buckets: then the buckets are for the bulk alone.
-        if highest - lowest > 8 * (inner_high - inner_low) > 0:
-            return inner_low, inner_high
-        return lowest, highest
 
     def _n_buckets(self) -> int:
         # More buckets than half the negatives would mostly be empty, or hold one.

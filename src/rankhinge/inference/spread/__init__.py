@@ -1,0 +1,22 @@
+"""Inference on a list whose scores lie in parts, on threads, in files or on the workers of a cluster: exact by counts."""
+
+from __future__ import annotations
+
+from rankhinge.inference.spread.coordinator import BadScoreError, Spread, infer_spread, sample_stride
+from rankhinge.inference.spread.messages import Count, Counts, Finish, Refine, Request, Ship, Shipped
+from rankhinge.inference.spread.part import ListPart
+
+__all__ = [
+    "BadScoreError",
+    "Count",
+    "Counts",
+    "Finish",
+    "ListPart",
+    "Refine",
+    "Request",
+    "Ship",
+    "Shipped",
+    "Spread",
+    "infer_spread",
+    "sample_stride",
+]
