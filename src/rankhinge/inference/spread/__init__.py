@@ -1,4 +1,4 @@
-"""Inference on a list whose scores lie in parts, on threads, in files or on the workers of a cluster: exact by counts."""
+"""Inference on a list whose scores lie in parts, on the workers of a cluster for instance: exact, by counts."""
 
 from __future__ import annotations
 

@@ -7,16 +7,16 @@ r"""Inference on a list that is spread over parts: what the coordinator does, wh
 4. *Finish.* The coefficients go out; ``Σ u (s - c)`` comes back, part by part.
 
 **Slack.** To settle every last negative takes many rounds where positives are many. A bound that is proved to be nearly
-exact takes two. Let s' be s with each open bucket g, of :math:`n_g` scores between :math:`l_g` and :math:`h_g`, moved to
-its middle, and V the value at s of the ranking that is best at s' (of tied negatives any order is: u' is the mean). V is
-no more than J(s), the maximum over rankings, and
+exact takes two. Let s' be s with each open bucket g, of :math:`n_g` scores between :math:`l_g` and :math:`h_g`, moved
+to its middle, and V the value at s of the ranking that is best at s'. (Of tied negatives any order is: u' is the mean.)
+V is no more than J(s), the maximum over rankings, and
 
 .. math:: J(s) - V \le \sum_k (u_k - u'_k)(s_k - s'_k)
           \le \epsilon = \sum_g n_g \frac{h_g - l_g}{2} \cdot \frac{2 (r^{high}_g - r^{low}_g)}{P N},
 
-because :math:`J(s') = V + u' \cdot (s' - s)` and u is a subgradient at s, and because in a bucket the ranks at s and
-at s' both lie between those of its ends, :math:`r^{low}_g` and :math:`r^{high}_g`. Extents are true ones. The plane of V is valid
-everywhere, and V + ε an upper bound on J(s).
+because :math:`J(s') = V + u' \cdot (s' - s)` and u is a subgradient at s, and because in a bucket the ranks at s and at
+s' both lie between those of its ends, :math:`r^{low}_g` and :math:`r^{high}_g`. Extents are true ones. The plane of V
+is valid everywhere, and V + ε is an upper bound on J(s).
 """
 
 from __future__ import annotations

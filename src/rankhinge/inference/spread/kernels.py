@@ -32,7 +32,12 @@ def tied_ranks(query, score, j0, size, low, high, rank_counts):
             rank_counts[rank] += 1
             n_below += n_ranks - rank
             if b > middle + 1:
-                parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = middle + 1, b, rank, highest
+                parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = (
+                    middle + 1,
+                    b,
+                    rank,
+                    highest,
+                )
                 n_parts += 1
             b, highest = middle, rank
     return n_below
@@ -55,7 +60,12 @@ def _ranks_between(query, js, scores, start, stop, low, high, ranks, parts):
             rank = best_rank(query, js[middle], scores[middle], lowest, highest)
             ranks[middle] = rank
             if b > middle + 1:
-                parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = middle + 1, b, rank, highest
+                parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = (
+                    middle + 1,
+                    b,
+                    rank,
+                    highest,
+                )
                 n_parts += 1
             b, highest = middle, rank
 
@@ -64,8 +74,8 @@ def _ranks_between(query, js, scores, start, stop, low, high, ranks, parts):
 def settle_finer(query, groups, sizes, counts, lows, highs, rank_counts, coefficients, finer):
     """Settle the finer buckets of open groups whose first and last negative have one rank.
 
-    ``groups[g]`` is (size, j0, low, high). Writes the coefficient of each bucket, nan if it is open, and the open ones as
-    rows of `finer`, in ascending order of the buckets; returns how many these are.
+    ``groups[g]`` is (size, j0, low, high). Writes the coefficient of each bucket, nan if it is open, and the open ones
+    as rows of `finer`, in ascending order of the buckets; returns how many these are.
     """
     n_ranks = query.positives.size + 1
     unit = 2.0 / query.positives.size / query.n_negatives
@@ -127,7 +137,7 @@ def n_open(buckets, table):
     """How many samples lie in open buckets."""
     total = 0
     for k in range(buckets.size):
-        total += not (table[buckets[k]] == table[buckets[k]])
+        total += np.isnan(table[buckets[k]])
     return total
 
 

@@ -110,17 +110,18 @@ class Counts(NamedTuple):
             counts += reply.counts
             np.minimum(lows, reply.lows, out=lows)
             np.maximum(highs, reply.highs, out=highs)
-            if ranked is not None:
+            if ranked is not None and reply.ranked is not None:
                 ranked += reply.ranked
         return cls(counts, lows, highs, ranked, any(reply.bad for reply in replies))
 
     def compact(self) -> Counts:
         """The same with counts of 32 bits, if these are enough: for the journey."""
-        counts, ranked = (
-            part if part is None or part.max(initial=0) > _LARGEST_COUNT else part.astype(np.uint32)
-            for part in (self.counts, self.ranked)
-        )
-        return self._replace(counts=counts, ranked=ranked)
+        ranked = None if self.ranked is None else _compact(self.ranked)
+        return self._replace(counts=_compact(self.counts), ranked=ranked)
+
+
+def _compact(counts: Integers) -> Integers:
+    return counts if counts.max(initial=0) > _LARGEST_COUNT else counts.astype(np.uint32)
 
 
 class Shipped(NamedTuple):

@@ -1,6 +1,7 @@
 """A part of a list, where its scores are: it counts, refines, ships what is left, and finishes.
 
-It knows nothing of the loss. What it keeps between two requests belongs to one inference; a new one begins with `Count`.
+It knows nothing of the loss. What it keeps between two requests belongs to one inference; a new one begins with
+`Count`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class ListPart:
         return Counts(counts[: grid.size], np.array([lows]), np.array([highs]), ranked, bad)
 
     def _rank(self, positives: Floats, n_negatives: int, bad: bool) -> tuple[Floats, NDArray[np.int64]]:
-        """u of the negatives in the ranking by the scores, and how many of them have how many positives above."""
+        """Coefficients of the negatives in the ranking by the scores, and their numbers by the positives above them."""
         u, ranked = np.zeros(self.scores.size), np.zeros(positives.size + 1, np.int64)
         if not bad:
             arrays: Any = (self.scores, self.relevant, u, ranked, np.empty(-(-self.scores.size // CHUNK)))
