@@ -32,7 +32,7 @@ def search(part: Any, name: str, bound: str, **options: Any) -> float:
 
 def main(name: str) -> None:
     warnings.simplefilter("ignore")
-    part = load(name, 0, 0).train
+    part = load("rivals" if name not in LISTS else "lists", name, 0, 0).train
     seconds: dict[str, list[float]] = {"convex": [], "tight": []}
     for bound in seconds:
         search(part, name, bound, Cs=[1.0])

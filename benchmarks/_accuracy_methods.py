@@ -1,5 +1,6 @@
-"""The methods of `accuracy.py`. Each chooses its parameters by cross-validation on the training part, and is then
-fitted to all of it: by average precision on the same inner folds, for lists by NDCG@10 on five folds of queries.
+"""The methods of the tables ``rivals`` and ``lists``. Each chooses its parameters by cross-validation on the training
+part, and is then fitted to all of it: by average precision on the same inner folds, for lists by NDCG@10 on five folds
+of queries. What a newcomer calls is in `_accuracy_defaults`.
 
 The budget is the same for all: eleven values of C for the linear rivals, eleven settings of the trees; ours spend
 theirs on eight starts and then on paths of the tight bound.
@@ -19,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from rankhinge import RankSVC, RankSVCCV, SVMRankerCV
+from rankhinge import RankSVCCV, SVMRankerCV
 from rankhinge.metrics import average_precision, ndcg
 
 CS = np.logspace(-4, 1, 11)
@@ -90,17 +91,6 @@ def _rank_svc(**options: Any) -> Method:
     return run
 
 
-def _as_it_is(make: Callable[[], Any]) -> Method:
-    """A machine with its defaults: nothing is chosen."""
-
-    def run(train: Part, X_test: Any, seed: int) -> Scores:
-        del seed
-        models = [make().fit(train.X[known], relevant[known]) for relevant, known in columns(train)]
-        return np.array([model.decision_function(X_test) for model in models])
-
-    return run
-
-
 _TREES = [{"num_leaves": leaves, "n_estimators": n} for leaves in (4, 8, 16, 31) for n in (50, 100, 200)][:11]
 
 
@@ -140,10 +130,6 @@ CLASSIFIERS: dict[str, Method] = {
         lambda C: LogisticRegression(C=C, max_iter=300, class_weight="balanced"), CS
     ),
     "LightGBM": _lightgbm,
-    "tight, untuned": _as_it_is(lambda: RankSVC(bound="tight")),
-    "convex, untuned": _as_it_is(lambda: RankSVC(bound="convex")),
-    "LinearSVC, untuned": _as_it_is(LinearSVC),
-    "LogisticRegression, untuned": _as_it_is(LogisticRegression),
 }
 
 
@@ -195,22 +181,21 @@ def _xgb_ranker(setting: dict[str, Any]) -> Any:
 
 
 RANKERS: dict[str, Method] = {
-    "convex": _svm_ranker(bound="convex", tol=1e-2),
-    "tight": _svm_ranker(bound="tight"),
+    "SVMRankerCV()": _svm_ranker(),
     "LGBMRanker": _boosted(_lgbm_ranker, groups=True),
     "XGBRanker": _boosted(_xgb_ranker, groups=False),
 }
 
 
-def evaluate(task: Task, method: str) -> dict[str, Any]:
+def evaluate(task: Task, table: str, name: str, method: Method) -> dict[str, Any]:
     """Fit one method to one task, and what it reaches on the test part."""
     warnings.simplefilter("ignore")
     began = time.perf_counter()
     if task.train.qid is None:
-        scores = CLASSIFIERS[method](task.train, task.test.X, task.repeat)
+        scores = method(task.train, task.test.X, task.repeat)
         found: dict[str, Any] = {"AP": mean_ap(task.test, scores)}
     else:
-        row = RANKERS[method](task.train, task.test.X, task.repeat)[0]
+        row = method(task.train, task.test.X, task.repeat)[0]
         y, qid = task.test.y, task.test.qid
         found = {
             "NDCG@10": float(ndcg(y, row, qid=qid, k=10, gains="exponential", no_positives="skip")),
@@ -221,10 +206,12 @@ def evaluate(task: Task, method: str) -> dict[str, Any]:
             "MAP, lists without positives count 0": float(average_precision(y > 0, row, qid=qid, no_positives="zero")),
         }
     return {
+        "table": table,
         "set": task.name,
         "repeat": task.repeat,
         "fold": task.fold,
-        "method": method,
+        "method": name,
+        "shape": task.train.X.shape,
         "seconds": round(time.perf_counter() - began, 2),
         **found,
     }

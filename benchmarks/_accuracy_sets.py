@@ -1,8 +1,9 @@
-"""The sets of `accuracy.py`, raw: features are standardised on the training part of each outer fold.
+"""The sets of `accuracy.py`, and how each of its tables cuts them.
 
-A `Task` is one outer fold of one set. VOC action has a split of its own, MQ2008 its five folds; the others are cut
-into five folds, stratified or by query, three times over where they are small. The split of lightgbm_rank's own files
-is kept beside them. Sets that had no part in any design are in `_accuracy_outside`.
+A `Task` is one outer fold of one set, its features raw; the table ``"rivals"`` standardises them on the training part.
+VOC action has a split of its own, MQ2008 its five folds; the others are cut into five folds, stratified or by query,
+three times over where they are small; for ``"tuned"`` into three, once. The split of lightgbm_rank's own files is kept
+beside them. Sets that had no part in any design are in `_accuracy_outside`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 N_FOLDS = 5
+TUNED_FOLDS = 3
+TABLES = ("untuned", "tuned", "rivals", "lists")
 
 
 class Part(NamedTuple):
@@ -95,41 +98,63 @@ LISTS = ("mq2008", "lightgbm_rank", OWN_SPLIT)
 OUTSIDE = tuple(SOURCES)
 SETS = ("VOC action", *BINARY, *LISTS, *OUTSIDE)
 SMALL = ("mammography", "CIFAR10_0", "digits", "breast cancer", "lightgbm_rank")
+# Those whose searches take longest come last: a run that is stopped lacks them alone.
+SLOW = ("a9a", "hiv_molecules", "digits", "w8a", "cover", "celeba", "VOC action")
 
 
-def places(name: str) -> list[tuple[int, int]]:
+def sets_of(table: str) -> tuple[str, ...]:
+    """The sets of a table, the slow ones last."""
+    if table == "lists":
+        return LISTS
+    own = ("VOC action", *BINARY)
+    names = own if table == "rivals" else (*own, *OUTSIDE)
+    return (*(name for name in names if name not in SLOW), *(name for name in SLOW if name in names))
+
+
+def places(table: str, name: str) -> list[tuple[int, int]]:
     """Repeat and fold of each task of a set."""
     if name in ("VOC action", OWN_SPLIT):
         return [(0, 0)]
+    if table == "tuned":
+        return [(0, fold) for fold in range(TUNED_FOLDS)]
     n_repeats = 3 if name in SMALL else 1
     return [(repeat, fold) for repeat in range(n_repeats) for fold in range(N_FOLDS)]
 
 
-def load(name: str, repeat: int, fold: int) -> Task:
-    """One task, features standardised on its training part."""
-    if name == "VOC action":
-        return Task(name, repeat, fold, *_voc())
+def load(table: str, name: str, repeat: int, fold: int) -> Task:
+    """One task."""
+    if name in LISTS:
+        parts = _lists(name, repeat, fold)
+    elif name == "VOC action":
+        parts = _voc(as_they_are=table != "rivals")
+    else:
+        raw = Raw(*load_outside(name)) if name in OUTSIDE else BINARY[name]()
+        n_folds = TUNED_FOLDS if table == "tuned" else N_FOLDS
+        cuts = list(StratifiedKFold(n_folds, shuffle=True, random_state=repeat).split(raw.y, raw.y))
+        parts = tuple(Part(raw.X[rows], raw.y[rows]) for rows in cuts[fold])
+    return Task(name, repeat, fold, *(_standardised(*parts) if table == "rivals" else parts))
+
+
+def _lists(name: str, repeat: int, fold: int) -> tuple[Part, Part]:
     if name == "mq2008":
-        return Task(name, repeat, fold, *_mq2008(fold))
-    if name == "lightgbm_rank":
-        return Task(name, repeat, fold, *_lightgbm_rank(repeat, fold))
-    if name == OWN_SPLIT:
-        return Task(name, repeat, fold, *_standardised_lists(*_lightgbm_files()))
-    raw = Raw(*load_outside(name)) if name in OUTSIDE else BINARY[name]()
-    cuts = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=repeat).split(raw.y, raw.y))
-    inside, outside = cuts[fold]
-    X, X_test = standardised(raw.X[inside], raw.X[outside])
-    return Task(name, repeat, fold, Part(X, raw.y[inside]), Part(X_test, raw.y[outside]))
+        return _mq2008(fold)
+    return _lightgbm_rank(repeat, fold) if name == "lightgbm_rank" else _lightgbm_files()
 
 
-def _voc() -> tuple[Part, Part]:
-    """Person boxes: square root, rows to norm 1, then standardised."""
+def _standardised(train: Part, test: Part) -> tuple[Part, Part]:
+    X, X_test = standardised(train.X, test.X)
+    return train._replace(X=X), test._replace(X=X_test)
+
+
+def _voc(*, as_they_are: bool) -> tuple[Part, Part]:
+    """Person boxes: a network's activations, or their square roots with rows of norm 1."""
     with np.load(data_file("voc2012_action", "action_mobilenetv2.npz")) as file:
-        X = np.sqrt(VOC_UNIT * file["X_box"].astype(np.float64))
+        X = VOC_UNIT * file["X_box"].astype(np.float64)
         Y, inside = file["Y"].astype(np.int64), file["in_voc2011"]
-    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(float).tiny)
-    train, test = standardised(X[inside], X[~inside])
-    return Part(train, Y[inside], Y[inside] != 0), Part(test, Y[~inside], Y[~inside] != 0)
+    if not as_they_are:
+        X = np.sqrt(X)
+        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(float).tiny)
+    return Part(X[inside], Y[inside], Y[inside] != 0), Part(X[~inside], Y[~inside], Y[~inside] != 0)
 
 
 def _mq2008(fold: int) -> tuple[Part, Part]:
@@ -144,7 +169,7 @@ def _mq2008(fold: int) -> tuple[Part, Part]:
     rest = [part for place, part in enumerate(parts) if place != tested]
     X, y, qid = (np.concatenate([part[i] for part in rest]) for i in range(3))
     X_test, y_test, qid_test = parts[tested]
-    return _standardised_lists(Part(X, y, qid=qid), Part(X_test, y_test, qid=qid_test))
+    return Part(X, y, qid=qid), Part(X_test, y_test, qid=qid_test)
 
 
 def _lightgbm_rank(repeat: int, fold: int) -> tuple[Part, Part]:
@@ -154,7 +179,7 @@ def _lightgbm_rank(repeat: int, fold: int) -> tuple[Part, Part]:
     qid = np.concatenate([train.qid, test.qid + train.qid.max() + 1])
     cuts = list(GroupKFold(N_FOLDS, shuffle=True, random_state=repeat).split(X, groups=qid))
     inside, outside = cuts[fold]
-    return _standardised_lists(*(Part(X[rows], y[rows], qid=qid[rows]) for rows in (inside, outside)))
+    return Part(X[inside], y[inside], qid=qid[inside]), Part(X[outside], y[outside], qid=qid[outside])
 
 
 def _lightgbm_files() -> tuple[Part, Part]:
@@ -165,8 +190,3 @@ def _lightgbm_files() -> tuple[Part, Part]:
         sizes = np.loadtxt(data_file("lightgbm_rank", f"rank.{part}.query"), dtype=int)
         parts.append(Part(X.toarray(), y, qid=np.repeat(np.arange(sizes.size), sizes)))
     return parts[0], parts[1]
-
-
-def _standardised_lists(train: Part, test: Part) -> tuple[Part, Part]:
-    X, X_test = standardised(train.X, test.X)
-    return train._replace(X=X), test._replace(X=X_test)
