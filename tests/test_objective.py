@@ -289,9 +289,12 @@ def test_blocks_add_up(loss):
         weights = objective.block_weights(k)
         assert weights.sum() == pytest.approx(1.0)
         planes = [objective.block_plane(w, k, block) for block in range(objective.problems[k].n_lists)]
-        value = sum(weight * (b + g @ w) for weight, (b, g) in zip(weights, planes))
-        assert value == pytest.approx(whole.value[k], rel=1e-12)
-        np.testing.assert_allclose(sum(weight * g for weight, (_, g) in zip(weights, planes)), slopes[:, k], atol=1e-12)
+        for value in (lambda b, g, value: b + g @ w, lambda b, g, value: value):
+            total = sum(weight * value(*plane) for weight, plane in zip(weights, planes))
+            assert total == pytest.approx(whole.value[k], rel=1e-12)
+        np.testing.assert_allclose(
+            sum(weight * g for weight, (_, g, _) in zip(weights, planes)), slopes[:, k], atol=1e-12
+        )
 
 
 def test_one_list_with_a_full_mask_needs_no_index():
@@ -350,8 +353,9 @@ def test_blocks_add_up_to_the_whole(loss, weighted):
     w = rng.normal(size=3)
     planes = [objective.block_plane(w, 0, q) for q in range(lists.n_lists)]
     whole = objective.evaluate(objective.score(w[:, None], np.array([0])))
-    total = sum(weight * (b + g @ w) for weight, (b, g) in zip(lists.weights, planes, strict=True))
-    assert total == pytest.approx(whole.value[0], rel=1e-12)
+    for value in (lambda b, g, value: b + g @ w, lambda b, g, value: value):
+        total = sum(weight * value(*plane) for weight, plane in zip(lists.weights, planes, strict=True))
+        assert total == pytest.approx(whole.value[0], rel=1e-12)
 
 
 def test_a_block_that_is_the_whole_list_does_not_copy_X():

@@ -157,8 +157,8 @@ class QueryObjective(ListsObjective):
 
     def block_plane(self, weights, problem, block):
         part = self.lists[block]
-        _, loss, u = self.hinge(self.X[part] @ weights, self.labels[part, problem])
-        return loss, self.X[part].T @ u
+        value, loss, u = self.hinge(self.X[part] @ weights, self.labels[part, problem])
+        return loss, self.X[part].T @ u, value
 
 
 def all_planes(X, relevant):

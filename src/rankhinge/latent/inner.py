@@ -26,7 +26,7 @@ from rankhinge.latent.candidates import CandidateFeatures, Sweep
 from rankhinge.latent.objective import LatentObjective, PlaneBook
 from rankhinge.latent.problem import LatentProblem
 from rankhinge.solvers import CuttingPlane, Planes, Solver, SolverResult, make_solver
-from rankhinge.solvers.certificate import Certificate, rounding_bound
+from rankhinge.solvers.certificate import Certificate, Rounding, rounding_bound
 
 __all__ = ["InnerOptions", "InnerSolver", "Point"]
 
@@ -346,6 +346,8 @@ class InnerSolver:
         point.planes, point.dual = _carrying(solver, place), float(result.dual_objective[place])
         point.rounding, point.exact = self._rounding(k, point), self.exact
         point.certificate.check()
+        if self.exact:
+            self._hold(k, point)
         point.status = str(result.status[place])
         point.n_iter = int(result.n_iter[place]) + (best[k].n_iter if k in best else 0)
         if self.shrinks:
@@ -360,14 +362,27 @@ class InnerSolver:
 
     def _rounding(self, k: int, point: Point) -> float:
         """What rounding may have changed of value and bound, by the longest candidate."""
+        near = max(point.primal - point.dual, 0.0) if np.isfinite(point.primal) else 0.0
+        return rounding_bound(self._n_terms(k), float(self.C[k]), self._slope, near, float(np.linalg.norm(point.w)))
+
+    @property
+    def _slope(self) -> float:
+        """How fast J can change with w; one pass over all candidates, once."""
         if self._longest is None:
             self.features.counter.add(self.features.n_samples, 1)
             self._longest = float(np.max(row_lengths(self.features), initial=0.0))
-        near = max(point.primal - point.dual, 0.0) if np.isfinite(point.primal) else 0.0
-        n_terms = self.features.n_features + self.problems[k].members.size
-        return rounding_bound(
-            n_terms, float(self.C[k]), _MOST_CHANGES * self._longest, near, float(np.linalg.norm(point.w))
-        )
+        return _MOST_CHANGES * self._longest
+
+    def _hold(self, k: int, point: Point) -> None:
+        """Hold the planes that carry the bound against J."""
+        if point.planes is None or not np.isfinite(point.primal):
+            return
+        value = (point.primal - 0.5 * float(point.w @ point.w)) / float(self.C[k])
+        allowed = Rounding(self._n_terms(k) + point.n_iter, self._slope)
+        allowed.hold(point.planes.seen_from(point.w), value, float(np.linalg.norm(point.w)), k)
+
+    def _n_terms(self, k: int) -> int:
+        return self.features.n_features + self.problems[k].members.size
 
     def _untouched(self, start: Point | None, k: int) -> Point:
         """The start as a result: of a problem that was stopped before its turn."""

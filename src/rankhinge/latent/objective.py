@@ -106,7 +106,8 @@ class PlaneBook:
         u = np.stack([known[place] for place in keep])
         slopes = planes.slopes[keep] + u[:, which] @ change
         self.note(slopes.T, list(u))
-        return Planes(planes.offsets[keep], slopes)
+        misses, reaches = (None if known is None else known[keep] for known in (planes.misses, planes.reaches))
+        return Planes(planes.offsets[keep], slopes, misses, reaches)
 
 
 def _digest(slope: NDArray[np.float64]) -> bytes:

@@ -279,25 +279,27 @@ class RankingObjective:
         """π of a problem's lists."""
         return self.problems[problem].weights
 
-    def block_plane(self, weights: NDArray[np.float64], problem: int, block: int) -> tuple[float, NDArray[np.float64]]:
-        """Δ and ``X_qᵀ u`` of one list's own hinge at these weights."""
+    def block_plane(
+        self, weights: NDArray[np.float64], problem: int, block: int
+    ) -> tuple[float, NDArray[np.float64], float]:
+        """Δ, ``X_qᵀ u`` and J of one list's own hinge at these weights."""
         lists = self.problems[problem]
         if lists.n_lists == 1:
             # Its rows may be all of X, which is not to be copied.
             whole = self.evaluate(self.score(weights[:, None], np.array([problem])))
             u: Any = whole.coefficients
-            return float(whole.loss[0]), self.adjoint(u)[:, 0]
+            return float(whole.loss[0]), self.adjoint(u)[:, 0], float(whole.value[0])
         inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
         index = np.arange(inside.start, inside.stop) if lists.index is None else lists.index[inside]
         rows = self.features.rows(index)
         scores = rows @ weights
-        loss, total = 0.0, np.zeros_like(scores)
+        loss, value, total = 0.0, 0.0, np.zeros_like(scores)
         for level in lists.levels:
             if block >= level.n_lists:
                 continue
             relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
             if weight > 0 and (not self.loss.is_ranking or not relevant.all()):
                 found = core.infer_one(scores, relevant, self.loss)
-                loss += weight * found.loss
+                loss, value = loss + weight * found.loss, value + weight * found.value
                 total += weight * found.coefficients
-        return loss, rows.T @ total
+        return loss, rows.T @ total, value

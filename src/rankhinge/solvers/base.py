@@ -20,6 +20,7 @@ from rankhinge.solvers.certificate import (
     MESSAGES,
     RUNNING,
     STALLED,
+    Carrying,
     relative_gap,
 )
 from rankhinge.solvers.protocol import Array, Objective, Planes, SolverResult
@@ -181,6 +182,9 @@ class Solver:
             dual_objective=self.dual.copy(),
             gap=self.gaps(),
             tolerated=self.tolerated(),
+            carrying=tuple(
+                self.carrying(k) if np.isfinite(value) else Carrying.none() for k, value in enumerate(self.primal)
+            ),
             n_iter=self.n_iter.copy(),
             n_passes=self.n_passes,
             history=self._history_arrays(),
@@ -194,6 +198,10 @@ class Solver:
         primal, dual, gap = (np.array(column).reshape(T, K).T for column in columns[:3])
         seconds, passes = (np.tile(column, (K, 1)).reshape(K, T) for column in columns[3:])
         return {"primal": primal, "dual": dual, "gap": gap, "time": seconds, "passes": passes}
+
+    def carrying(self, k: int) -> Carrying:
+        """The planes that the bound of problem k rests on, as they are seen from its best point."""
+        return Carrying.none()
 
     def tolerated(self) -> Array:
         """By how much hard constraints that hold within their tolerance only may have raised the bounds, (K,)."""

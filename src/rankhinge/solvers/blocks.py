@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankhinge.solvers.base import Solver
+from rankhinge.solvers.certificate import Carrying, witness
 from rankhinge.solvers.master import Master
 from rankhinge.solvers.protocol import Array, BlockObjective, Objective, Planes
 
@@ -38,13 +39,14 @@ class Blocks:
         if isinstance(objective, BlockObjective):
             self.weights = np.asarray(objective.block_weights(problem), dtype=np.float64)
 
-    def plane(self, w: Array, block: int) -> tuple[float, Array]:
-        """Plane (b, g) of the block at w: two passes over the block's share of the features."""
+    def plane(self, w: Array, block: int) -> tuple[float, Array, float]:
+        """Plane (b, g) of the block at w, and by how much it misses there: two passes over the block's features."""
         if self.split:
-            return self.objective.block_plane(w, self.problem, block)  # type: ignore[attr-defined]
-        problems = np.array([self.problem])
-        found = self.objective.evaluate(self.objective.score(w[:, None], problems))
-        return float(found.loss[0]), self.objective.adjoint(found.coefficients)[:, 0]
+            b, g, value = self.objective.block_plane(w, self.problem, block)  # type: ignore[attr-defined]
+        else:
+            found = self.objective.evaluate(self.objective.score(w[:, None], np.array([self.problem])))
+            b, g, value = float(found.loss[0]), self.objective.adjoint(found.coefficients)[:, 0], float(found.value[0])
+        return b, g, abs(b + float(g @ w) - value)
 
 
 class SweepSolver(Solver):
@@ -67,8 +69,14 @@ class SweepSolver(Solver):
         self.blocks = [Blocks(objective, k) for k in range(objective.n_problems)]
         self.masters = [Master(c, self.centre[:, k]) for k, c in enumerate(self.C)]
         for master, planes in zip(self.masters, self.initial_planes or ()):
-            master.add_planes(planes.offsets, planes.slopes)
+            master.take(planes)
         self.iterates = self.start.copy()
+        # The longest point at which a block was cut, problem by problem.
+        self.reaches = np.zeros(len(self.blocks))
+
+    def carrying(self, k: int) -> Carrying:
+        """The planes with multipliers."""
+        return self.masters[k].carrying(self.best[k][1])
 
     def planes(self) -> list[Planes]:
         """The planes of the sweeps."""
@@ -76,9 +84,9 @@ class SweepSolver(Solver):
 
     def _advance(self, active: np.ndarray) -> None:
         for k in active:
-            offset, slope = self._sweep(int(k))
+            offset, slope, miss = self._sweep(int(k))
             master = self.masters[k]
-            master.add_planes(np.array([offset]), slope[None, :])
+            master.add_planes(np.array([offset]), slope[None, :], miss, self.reaches[k])
             master.solve()
             master.prune(_PRUNE_AFTER)
             self.bound(k, master.dual_value)
@@ -98,7 +106,8 @@ class SweepSolver(Solver):
         for c, k in enumerate(stuck):
             self.offer(k, self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c]), weights[:, c].copy())
             master = self.masters[k]
-            master.add_planes(found.loss[c : c + 1], slopes[:, c][None, :])
+            loss, slope, value = found.loss[c : c + 1], slopes[:, c][None, :], found.value[c : c + 1]
+            master.add_planes(loss, slope, *witness(loss, slope, weights[:, c], value))
             master.solve()
             self.bound(k, master.dual_value)
 
@@ -116,8 +125,13 @@ class SweepSolver(Solver):
         for k, w, value in zip(problems, weights.T, values):
             self.offer(k, self.regulariser(k, w) + self.C[k] * float(value), w.copy())
 
-    def _sweep(self, k: int) -> tuple[float, Array]:
-        """Visit every block once; returns a valid plane of J."""
+    def _cut_block(self, k: int, w: Array, block: int) -> tuple[float, Array, float]:
+        """As `Blocks.plane`; how far w is from 0 is noted."""
+        self.reaches[k] = max(self.reaches[k], float(np.linalg.norm(w)))
+        return self.blocks[k].plane(w, block)
+
+    def _sweep(self, k: int) -> tuple[float, Array, float]:
+        """Visit every block once; returns a valid plane of J, and by how much its parts miss where they were cut."""
         raise NotImplementedError
 
     def _candidates(self, k: int) -> list[Array]:

@@ -170,7 +170,7 @@ class Bundle(CuttingPlane):
         for k in moved:
             plane = self._descent.plane(int(k))
             self.offer(int(k), self._descent.value(int(k)), self._descent.point(int(k)))
-            self._raise(int(k), np.array([plane.offset]), plane.slope[None, :])
+            self._raise(int(k), np.array([plane.offset]), plane.slope[None, :], plane.miss, plane.reach)
         # Who finds no further step waits for the others, and then for the rounds: that is no stalling.
         self._still[active] = -1
         gaps, unfinished = self.gaps(), self.unfinished()
@@ -209,7 +209,8 @@ class Bundle(CuttingPlane):
             if feasible[c]:
                 value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
                 self.offer(k, value, weights[:, c].copy())
-            cuts.append([Cut(0, float(found.loss[c]), self.objective.select(found.coefficients, np.array([c])))])
+            u = self.objective.select(found.coefficients, np.array([c]))
+            cuts.append([Cut(0, float(found.loss[c]), u, self._anchors[k], float(found.value[c]))])
         # Warm planes may have certified a warm start already.
         open_ = np.flatnonzero(self.unfinished()[active])
         self._add_cuts(active[open_], [cuts[c] for c in open_])
@@ -288,13 +289,22 @@ class Bundle(CuttingPlane):
             mine = slopes[:, begin : begin + len(group)]
             first = n_cut_columns + c * n_parts
             self._next[k] = np.column_stack([mine, slopes[:, first : first + n_parts]])
-            self._raise(int(k), np.array([cut.loss for cut in group]), mine.T)
+            self._raise(int(k), np.array([cut.loss for cut in group]), mine.T, *self._witness(int(k), group, mine))
             begin += len(group)
 
-    def _raise(self, k: int, offsets: Array, slopes: Array) -> None:
+    def _witness(self, k: int, group: list[Cut], slopes: Array) -> tuple[Array, Array]:
+        """As `certificate.witness`, of cuts in the span, each at a point of its own."""
+        points = np.stack([cut.coordinates for cut in group])
+        along = np.einsum("rt,rt->r", slopes.T @ self._bases[k], points)
+        misses = np.abs([cut.loss - cut.value for cut in group] + along)
+        return misses, np.linalg.norm(points, axis=1)
+
+    def _raise(
+        self, k: int, offsets: Array, slopes: Array, misses: Array | float = 0.0, reaches: Array | float = 0.0
+    ) -> None:
         """Add planes (r,), (r, d) to a master, solve it, and note whether that raised the bound."""
         master, gap = self.masters[k], self.best[k][0] - self.dual[k]
-        master.add_planes(offsets, slopes)
+        master.add_planes(offsets, slopes, misses, reaches)
         master.solve()
         if master.unbounded:
             self.status[k] = INFEASIBLE

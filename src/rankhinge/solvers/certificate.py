@@ -15,16 +15,21 @@ ever fail, but is no proof. J moves with the scores by :math:`L_i = \max |u_i|` 
 :math:`\gamma C \sum_i L_i (|X||w|)_i`. The
 slopes of the planes have errors of length :math:`a = \gamma C \sum_i L_i \|x_i\|` at most, which moves the bound by no
 more than that times the distance to the master's minimiser, :math:`\sqrt{2(P - D)}`, and :math:`a^2` besides.
+
+*Planes are held against J.* The bound is only as true as the planes that carry it. A plane (b, g) that was cut at v
+must meet J there, :math:`b + g \cdot v = J(v)`: that ties offset, slope, coefficients, scores and the value of J
+together, each of which comes from another piece of code. It must not lie above J at the point that is returned either.
+What is off by more than rounding raises.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Certificate", "CertificateError", "relative_gap", "rounding_bound", "unit_of_rounding"]
+__all__ = ["Carrying", "Certificate", "CertificateError", "Rounding", "relative_gap", "rounding_bound", "witness"]
 
 RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
 STALLED, INFEASIBLE, LEFT_OUT = "stalled", "infeasible", "left out"
@@ -50,6 +55,37 @@ _WALK = 8.0
 
 class CertificateError(RuntimeError):
     """A lower bound above the value that it bounds, by more than rounding: a defect of the library."""
+
+
+class Carrying(NamedTuple):
+    """The t planes ``J(w) >= b + g @ w`` that carry a lower bound, and what is known of each.
+
+    Attributes
+    ----------
+    offsets : (t,)
+        b.
+    heights : (t,)
+        ``g @ w`` at the point that is returned.
+    misses : (t,)
+        ``|b + g @ v - J(v)|`` at the point v at which it was cut.
+    reaches : (t,)
+        How long v was, or a longer point on the way to it whose rounding its scores have inherited.
+    """
+
+    offsets: Array
+    heights: Array
+    misses: Array
+    reaches: Array
+
+    @classmethod
+    def none(cls) -> Carrying:
+        """No plane: the bound is 0, or not known."""
+        return cls(*np.zeros((4, 0)))
+
+
+def witness(offsets: Array, slopes: Array, point: Array, values: Array) -> tuple[Array, float]:
+    """By how much planes (r,), (r, d) miss J, (r,), where they were cut, (d,), and how far that is from 0."""
+    return np.abs(offsets + slopes @ point - values), float(np.linalg.norm(point))
 
 
 def unit_of_rounding(n_terms: int) -> float:
@@ -143,4 +179,57 @@ class Certificate(NamedTuple):
             raise CertificateError(
                 f"the lower bound {self.dual[k]!r} of problem {k} lies above the objective {self.primal[k]!r} by more "
                 f"than rounding, {self.rounding[k]:.3g}: this is a defect of the library, please report it"
+            )
+
+
+class Rounding(NamedTuple):
+    """What rounding may do to J and to planes of one problem, by the length of the point they are looked at.
+
+    Attributes
+    ----------
+    n_terms : int
+        Of the longest sums: features, samples and the steps that scores have been carried along.
+    slope : float
+        ``Σ L_i |x_i|``.
+    """
+
+    n_terms: int
+    slope: float
+
+    def allowed(self, length: Any) -> Any:
+        """By how much J and a plane that meets it may differ at points of such lengths."""
+        return unit_of_rounding(self.n_terms) * (2.0 + self.slope * np.asarray(length))
+
+    def hold(self, planes: Carrying, value: float, length: float, k: int = 0) -> None:
+        """Raise `CertificateError` unless the planes meet J where they were cut, and are not above it where w ends.
+
+        Parameters
+        ----------
+        planes : Carrying
+        value, length : float
+            ``J(w)`` and ``|w|`` at the point that is returned.
+        k : int
+            The problem, for the message.
+        """
+        self._refuse(
+            planes.misses - self.allowed(planes.reaches), planes, "misses J where it was cut", planes.misses, k
+        )
+        above = planes.offsets + planes.heights - value
+        self._refuse(above - self.allowed(length), planes, f"lies above J, {value!r}, where the fit ends", above, k)
+
+    def hold_near_zero(self, planes: Carrying, value: float, share: float, length: float, k: int = 0) -> None:
+        """As `hold`, at the point ``share * w``, where J is `value`: for planes that were cut at 0.
+
+        There slopes say nothing. `length` is that of w.
+        """
+        above = planes.offsets + share * planes.heights - value
+        self._refuse(above - self.allowed(share * length), planes, f"lies above J, {value!r}, near 0", above, k)
+
+    def _refuse(self, excess: Array, planes: Carrying, what: str, size: Array, k: int) -> None:
+        wrong = np.flatnonzero(~(excess <= 0.0))
+        if wrong.size:
+            t = wrong[np.argmax(excess[wrong])]
+            raise CertificateError(
+                f"a plane of problem {k}, {planes.offsets[t]!r} + {planes.heights[t]!r}, {what}, by {size[t]:.3g}, "
+                "more than rounding: this is a defect of the library, please report it"
             )

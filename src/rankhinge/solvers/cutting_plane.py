@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankhinge.solvers.base import INFEASIBLE, LEFT_OUT, Solver
+from rankhinge.solvers.certificate import Carrying, witness
 from rankhinge.solvers.master import Master
 from rankhinge.solvers.protocol import Array, Constraints, Objective, Planes
 
@@ -38,7 +39,7 @@ class CuttingPlane(Solver):
         self._handed_on = {k: planes for k, planes in enumerate(given) if self.status[k] == LEFT_OUT}
         for k in self.active:
             if given:
-                self.masters[k].add_planes(given[k].offsets, given[k].slopes)
+                self.masters[k].take(given[k])
             self.masters[k].solve()
             self.bound(int(k), self.masters[k].dual_value)
 
@@ -47,6 +48,10 @@ class CuttingPlane(Solver):
         if self.constraints is None:
             return super().tolerated()
         return np.array([master.weight_of_constraints() for master in self.masters]) * self.constraints.tol
+
+    def carrying(self, k: int) -> Carrying:
+        """The planes with multipliers."""
+        return self.masters[k].carrying(self.best[k][1])
 
     def planes(self) -> list[Planes]:
         """The planes cut so far."""
@@ -73,7 +78,8 @@ class CuttingPlane(Solver):
             slopes = self.objective.adjoint(self.objective.select(found.coefficients, open_))
             self.n_passes += 1
             for slope, place in zip(slopes.T, open_):
-                self._cut(int(active[place]), float(found.loss[place]), slope)
+                loss, value = found.loss[place : place + 1], found.value[place : place + 1]
+                self._cut(int(active[place]), loss, slope[None, :], points[place], value)
 
     def _constrain(self, weights: Array, scores: Any, active: np.ndarray) -> np.ndarray:
         """Add the violated hard constraints; which points satisfy all of them."""
@@ -85,9 +91,9 @@ class CuttingPlane(Solver):
             self.masters[active[c]].constrain(violation)
         return feasible
 
-    def _cut(self, k: int, loss: float, slope: Array) -> None:
+    def _cut(self, k: int, loss: Array, slope: Array, point: Array, value: Array) -> None:
         master = self.masters[k]
-        master.add_planes(np.array([loss]), slope[None, :])
+        master.add_planes(loss, slope, *witness(loss, slope, point, value))
         master.solve()
         if master.unbounded:
             self.status[k] = INFEASIBLE

@@ -30,17 +30,30 @@ _FIRST_STEP = 0.1
 
 
 class Plane(NamedTuple):
-    """Where f was evaluated last: ``offset + slope @ w``, which lies below f if that is convex."""
+    """Where f was evaluated last: ``offset + slope @ w``, which lies below f if that is convex.
+
+    `miss` is by how much it misses f there, `reach` the length of the longest point so far, whose rounding the scores
+    have inherited.
+    """
 
     offset: float
     slope: Array
+    miss: float
+    reach: float
+
+
+def _plane(offset: float, slope: Array, w: Array, value: float, reach: float = 0.0) -> Plane:
+    """The plane that was cut at w, where f is `value`; `reach` is that of the plane before."""
+    miss = abs(offset + float(slope @ w) - value)
+    return Plane(offset, slope, miss, max(reach, float(np.linalg.norm(w))))
 
 
 class _Found(NamedTuple):
-    """A point of a line search: G and C f there, the step, the offset of f's plane and f's coefficients."""
+    """A point of a line search: G, C f and f there, the step, the offset of f's plane and f's coefficients."""
 
     value: float
     loss: float
+    bare: float
     step: float
     offset: float
     coefficients: Handle
@@ -110,15 +123,15 @@ class _Trial:
         self.found: _Found | None = None
         self.done = not self.slope < 0.0
 
-    def learn(self, loss: float, loss_slope: float, offset: float, coefficients: Handle) -> None:
-        """Narrow the bracket by the value and the slope of the loss, ``C f``, at the present step."""
+    def learn(self, loss: float, loss_slope: float, bare: float, offset: float, coefficients: Handle) -> None:
+        """Narrow the bracket by the value and the slope of the loss, ``C f``, at the present step; `bare` is f."""
         value = self.distance + self.step * (self.rise + 0.5 * self.step * self.bend) + loss
         slope = self.rise + self.step * self.bend + loss_slope
         if not value <= self.value + _SUFFICIENT * self.step * self.slope:
             self.high = self.step
         else:
             if self.found is None or value < self.found.value:
-                self.found = _Found(value, loss, self.step, offset, coefficients)
+                self.found = _Found(value, loss, bare, self.step, offset, coefficients)
             self.low = self.step
             self.done = slope >= _CURVATURE * self.slope
         self.step = 2.0 * self.low if self.high == np.inf else 0.5 * (self.low + self.high)
@@ -177,7 +190,8 @@ class Descent:
         self._states = {}
         for c, k in enumerate(self.active):
             w = points[:, c].copy()
-            value, plane = self._total(k, w, float(found.value[c])), Plane(float(found.loss[c]), slopes[:, c])
+            offset, bare = float(found.loss[c]), float(found.value[c])
+            value, plane = self._total(k, w, bare), _plane(offset, slopes[:, c], w, bare)
             self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * plane.slope, plane, n_pairs, window)
 
     def value(self, k: int) -> float:
@@ -238,7 +252,7 @@ class Descent:
             for place, c in enumerate(going):
                 u = self.objective.select(found.coefficients, np.array([place]))
                 value, slope = C[place] * found.value[place], C[place] * along[place]
-                trials[c].learn(float(value), float(slope), float(found.loss[place]), u)
+                trials[c].learn(float(value), float(slope), float(found.value[place]), float(found.loss[place]), u)
 
     def _move(self, moved: np.ndarray, states: list[_State], trials: list[_Trial]) -> None:
         """Go where the line searches have led: one pass for the gradients there."""
@@ -250,7 +264,8 @@ class Descent:
             value = 0.5 * float(gradient @ gradient) + one.loss
             gradient += self.C[k] * slope
             # Of its own: the slopes of all problems would stay as long as one of them.
-            states[c].move(w, value, gradient, Plane(one.offset, slope.copy()))
+            plane = _plane(one.offset, slope.copy(), w, one.bare, states[c].plane.reach)
+            states[c].move(w, value, gradient, plane)
 
     def _total(self, k: int, w: Array, value: float) -> float:
         away = w - self.centre[:, k]

@@ -41,23 +41,24 @@ class FrankWolfe(SweepSolver):
         d = objective.n_features
         self.slopes = [np.zeros((blocks.weights.size, d)) for blocks in self.blocks]
         self.offsets = [np.zeros(blocks.weights.size) for blocks in self.blocks]
+        self.misses = [np.zeros(blocks.weights.size) for blocks in self.blocks]
         # The dual starts at the planes 0 <= J_q, whose point is the centre.
         self.iterates = self.centre.copy()
         self.averages, self.counts = self.centre.copy(), np.zeros(len(self.blocks))
 
-    def _sweep(self, k: int) -> tuple[float, Array]:
+    def _sweep(self, k: int) -> tuple[float, Array, float]:
         weights = self.blocks[k].weights
         if weights.size == 1:
-            return self.blocks[k].plane(self.masters[k].point, 0)
-        offset, slope = 0.0, np.zeros(self.centre.shape[0])
+            return self._cut_block(k, self.masters[k].point, 0)
+        offset, slope, missed = 0.0, np.zeros(self.centre.shape[0]), 0.0
         for q in self.generator.permutation(weights.size):
-            b, g = self.blocks[k].plane(self.iterates[:, k], int(q))
-            offset, slope = offset + weights[q] * b, slope + weights[q] * g
-            self._visit(k, int(q), b, g)
+            b, g, miss = self._cut_block(k, self.iterates[:, k], int(q))
+            offset, slope, missed = offset + weights[q] * b, slope + weights[q] * g, missed + weights[q] * miss
+            self._visit(k, int(q), b, g, miss)
         self._bound_by_combination(k)
-        return offset, slope
+        return offset, slope, missed
 
-    def _visit(self, k: int, q: int, b: float, g: Array) -> None:
+    def _visit(self, k: int, q: int, b: float, g: Array, miss: float) -> None:
         """Move block q's combination towards the plane (b, g) by the best step."""
         share, w0 = self.C[k] * self.blocks[k].weights[q], self.centre[:, k]
         change = g - self.slopes[k][q]
@@ -68,6 +69,7 @@ class FrankWolfe(SweepSolver):
         step = min(max(gain / square, 0.0), 1.0) if square > 0.0 else float(gain > 0.0)
         self.slopes[k][q] += step * change
         self.offsets[k][q] += step * (b - self.offsets[k][q])
+        self.misses[k][q] += step * (miss - self.misses[k][q])
         self.iterates[:, k] -= step * d_g
         self.counts[k] += 1
         rate = 2.0 / (self.counts[k] + 1.0)
@@ -81,7 +83,7 @@ class FrankWolfe(SweepSolver):
         # Recomputed: the iterate has gathered rounding over the visits.
         self.iterates[:, k] = w0 - move
         self.bound(k, self.C[k] * offset + float(move @ w0) - 0.5 * float(move @ move))
-        self.masters[k].add_planes(np.array([offset]), slope[None, :])
+        self.masters[k].add_planes(np.array([offset]), slope[None, :], float(weights @ self.misses[k]), self.reaches[k])
 
     def _candidates(self, k: int) -> list[Array]:
         points = [self.masters[k].point]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rankhinge.solvers.base import Solver
+from rankhinge.solvers.certificate import Carrying
 from rankhinge.solvers.protocol import Array, Objective
 
 __all__ = ["InTurn"]
@@ -43,6 +44,7 @@ class InTurn(Solver):
         self._group, self._report = groups[0], dict[str, float]()
         self._solver: Solver | None = begin(groups[0])
         self._ended: list[tuple[np.ndarray, dict[str, Array]]] = []
+        self._carrying: dict[int, Carrying] = {}
 
     def step(self) -> None:
         """One step of the group whose turn it is."""
@@ -62,8 +64,16 @@ class InTurn(Solver):
         self._report = solver.report()
         if solver.done:
             self._ended.append((self._group, self._history_of(solver)))
+            self._carrying.update((int(k), solver.carrying(place)) for place, k in enumerate(self._group))
             # What it holds is what the next one needs.
             self._solver = None
+
+    def carrying(self, k: int) -> Carrying:
+        """As of the solver of the problem's group."""
+        place = np.flatnonzero(self._group == k)
+        if self._solver is not None and place.size:
+            return self._solver.carrying(int(place[0]))
+        return self._carrying.get(k, Carrying.none())
 
     def _history_of(self, solver: Solver) -> dict[str, Array]:
         """The history of a group, with the time and the passes of all."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from rankhinge._jit import kernel
 from rankhinge.solvers import _active_set
+from rankhinge.solvers.certificate import Carrying
 from rankhinge.solvers.protocol import Array, Indices, Planes, Violation
 
 __all__ = ["Master"]
@@ -54,6 +55,8 @@ class _Cuts(NamedTuple):
     names: NDArray[np.int64]
     multipliers: Array
     idle: NDArray[np.int64]
+    misses: Array
+    reaches: Array
     vectors: Array
     gram: Array
 
@@ -68,6 +71,8 @@ class _Cuts(NamedTuple):
             names=np.full(room, -1),
             multipliers=np.zeros(room),
             idle=np.zeros(room, dtype=np.int64),
+            misses=np.zeros(room),
+            reaches=np.zeros(room),
             vectors=np.zeros((room, d)),
             gram=np.zeros((room, room)),
         )
@@ -82,7 +87,7 @@ class _Cuts(NamedTuple):
 
 
 @kernel
-def _close_gaps(keep, offsets, linear, capped, names, multipliers, idle, vectors, gram):
+def _close_gaps(keep, offsets, linear, capped, names, multipliers, idle, misses, reaches, vectors, gram):
     """Move the last cuts that are kept to the places of those that are not; returns how many are left."""
     place, last = 0, keep.size - 1
     while True:
@@ -94,6 +99,7 @@ def _close_gaps(keep, offsets, linear, capped, names, multipliers, idle, vectors
             return place
         offsets[place], linear[place], capped[place] = offsets[last], linear[last], capped[last]
         names[place], multipliers[place], idle[place] = names[last], multipliers[last], idle[last]
+        misses[place], reaches[place] = misses[last], reaches[last]
         for i in range(vectors.shape[1]):
             vectors[place, i] = vectors[last, i]
         for i in range(keep.size):
@@ -155,7 +161,14 @@ class Master:
         """Products of the vectors, (t, t)."""
         return self._cuts.gram[: len(self), : len(self)]
 
-    def add(self, offsets: Array, vectors: Array, names: Indices | None = None) -> None:
+    def add(
+        self,
+        offsets: Array,
+        vectors: Array,
+        names: Indices | None = None,
+        misses: Array | float = 0.0,
+        reaches: Array | float = 0.0,
+    ) -> None:
         """Add cuts ``offset - h @ w``: planes, or, with their `names`, hard constraints."""
         old, size = len(self), len(self) + offsets.size
         if size == old:
@@ -174,6 +187,7 @@ class Master:
         cuts.offsets[new], cuts.linear[new] = offsets, offsets - cuts.vectors[new] @ self.centre
         cuts.capped[new], cuts.names[new] = names is None, -1 if names is None else names
         cuts.multipliers[new], cuts.idle[new] = 0.0, 0
+        cuts.misses[new], cuts.reaches[new] = misses, reaches
         self._cuts = cuts._replace(size=size)
 
     def constrain(self, violated: Violation) -> Violation:
@@ -183,9 +197,16 @@ class Master:
         self.add(fresh.bounds, fresh.rows, fresh.names)
         return fresh
 
-    def add_planes(self, offsets: Array, slopes: Array) -> None:
-        """Add planes ``J(w) >= offset + slope @ w``, slopes of shape (r, d)."""
-        self.add(offsets, -slopes)
+    def add_planes(
+        self, offsets: Array, slopes: Array, misses: Array | float = 0.0, reaches: Array | float = 0.0
+    ) -> None:
+        """Add planes ``J(w) >= offset + slope @ w``, slopes of shape (r, d), with what `witness` says of them."""
+        self.add(offsets, -slopes, None, misses, reaches)
+
+    def take(self, planes: Planes) -> None:
+        """Add planes of another fit."""
+        misses, reaches = (0.0 if known is None else known for known in (planes.misses, planes.reaches))
+        self.add_planes(planes.offsets, planes.slopes, misses, reaches)
 
     def solve(self) -> None:
         """Solve the master problem, starting from the last multipliers."""
@@ -238,7 +259,11 @@ class Master:
         cuts = self._cuts
         chosen = np.flatnonzero(cuts.capped[: cuts.size] & ((cuts.multipliers[: cuts.size] > 0.0) | (not carrying)))
         chosen = chosen[chosen > 0]
-        return Planes(cuts.offsets[chosen], -cuts.vectors[chosen])
+        return Planes(cuts.offsets[chosen], -cuts.vectors[chosen], cuts.misses[chosen], cuts.reaches[chosen])
+
+    def carrying(self, w: Array) -> Carrying:
+        """The planes that carry the bound, as they are seen from w, (d,)."""
+        return self.planes(carrying=True).seen_from(w)
 
     def restricted(self, basis: Array, room: int = 0) -> Master:
         """The master problem over ``w = basis @ c``, for an orthonormal basis (d, k), with room for more cuts.

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge.solvers.certificate import Carrying
+
 __all__ = [
     "BlockObjective",
     "Constraints",
@@ -146,8 +148,8 @@ class BlockObjective(Protocol):
     def block_weights(self, problem: int) -> Array:
         """Weights of the blocks, positive, sum 1; shape (n_blocks,)."""
 
-    def block_plane(self, weights: Array, problem: int, block: int) -> tuple[float, Array]:
-        """Plane (b, g) of ``J_q``, not weighted, cut at ``weights`` of shape (d,)."""
+    def block_plane(self, weights: Array, problem: int, block: int) -> tuple[float, Array, float]:
+        """Plane (b, g) of ``J_q``, not weighted, cut at ``weights`` of shape (d,), and ``J_q`` there."""
 
 
 class Violation(NamedTuple):
@@ -180,10 +182,20 @@ class Planes:
     ----------
     offsets : (t,)
     slopes : (t, d)
+    misses, reaches : (t,), optional
+        As of `Carrying`; 0 if they are not known.
     """
 
     offsets: Array
     slopes: Array
+    misses: Array | None = None
+    reaches: Array | None = None
+
+    def seen_from(self, w: Array) -> Carrying:
+        """What the certificate asks of the planes if a fit ends at w, (d,)."""
+        unknown = np.zeros_like(self.offsets)
+        misses, reaches = (unknown if known is None else known for known in (self.misses, self.reaches))
+        return Carrying(self.offsets, self.slopes @ w, misses, reaches)
 
 
 @dataclass(frozen=True)
@@ -202,6 +214,8 @@ class SolverResult:
         ``(objective - dual_objective) / objective``.
     tolerated : (K,)
         By how much the tolerance of hard constraints may have raised the lower bound.
+    carrying : tuple of K Carrying
+        The planes that the lower bounds rest on.
     n_iter : (K,) int
     n_passes : float
         Passes over the features, of all problems together; blocks and rows count in proportion.
@@ -220,6 +234,7 @@ class SolverResult:
     dual_objective: Array
     gap: Array
     tolerated: Array
+    carrying: tuple[Carrying, ...]
     n_iter: Indices
     n_passes: float
     history: dict[str, Array]

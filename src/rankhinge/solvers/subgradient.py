@@ -30,18 +30,18 @@ class Subgradient(SweepSolver):
         super().__init__(objective, C, **options)
         self.averages, self.counts = self.start.copy(), np.zeros(len(self.blocks))
 
-    def _sweep(self, k: int) -> tuple[float, Array]:
+    def _sweep(self, k: int) -> tuple[float, Array, float]:
         weights, w0 = self.blocks[k].weights, self.centre[:, k]
-        offset, slope = 0.0, np.zeros(self.centre.shape[0])
+        offset, slope, missed = 0.0, np.zeros(self.centre.shape[0]), 0.0
         for q in self.generator.permutation(weights.size):
             w = self.iterates[:, k]
-            b, g = self.blocks[k].plane(w, int(q))
-            offset, slope = offset + weights[q] * b, slope + weights[q] * g
+            b, g, miss = self._cut_block(k, w, int(q))
+            offset, slope, missed = offset + weights[q] * b, slope + weights[q] * g, missed + weights[q] * miss
             self.counts[k] += 1
             rate = 2.0 / (self.counts[k] + 1.0 + weights.size)
             self.iterates[:, k] = (1.0 - rate) * w + rate * (w0 - self.C[k] * weights.size * weights[q] * g)
             self.averages[:, k] += rate * (self.iterates[:, k] - self.averages[:, k])
-        return offset, slope
+        return offset, slope, missed
 
     def _candidates(self, k: int) -> list[Array]:
         return [self.averages[:, k], self.masters[k].point]

@@ -26,11 +26,13 @@ _NEARLY = np.finfo(np.float64).eps ** 0.5
 
 
 class Cut(NamedTuple):
-    """A plane found in the span: its place in the small master, offset and coefficients."""
+    """A plane found in the span: its place in the small master, offset and coefficients; where, and J there."""
 
     place: int
     loss: float
     coefficients: Handle
+    coordinates: Array
+    value: float
 
 
 def extension(basis: Array, directions: Array) -> Array:
@@ -131,9 +133,9 @@ class Probe:
             return 0.5 * (self.anchor + self.small.point)
         return self.small.point
 
-    def learn(self, loss: float, slope: Array, u: Handle) -> None:
-        """Add a plane with the slope ``u . s_i`` in the span."""
-        cut = Cut(len(self.small), loss, u)
+    def learn(self, loss: float, slope: Array, u: Handle, coordinates: Array, value: float) -> None:
+        """Add a plane with the slope ``u . s_i`` in the span, found where J is `value`."""
+        cut = Cut(len(self.small), loss, u, coordinates, value)
         self.small.add_planes(np.array([loss]), slope[None, :])
         self.cuts.append(cut)
         if self.first_cut is None:
@@ -202,7 +204,7 @@ def search(
             u = found.coefficients
             u = u if going.size == 1 else objective.select(u, np.array([c]))
             probe = probes[p]
-            probe.learn(float(found.loss[c]), slopes[c], u)
+            probe.learn(float(found.loss[c]), slopes[c], u, points[c], float(found.value[c]))
             if feasible[c]:
                 probe.improve(points[c], float(found.value[c]))
     for probe in probes:

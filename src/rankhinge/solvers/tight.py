@@ -23,12 +23,14 @@ the predicted ranking fixed. No step raises G.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rankhinge.solvers.base import CONVERGED, MAX_ITER, RUNNING, Solver
 from rankhinge.solvers.bundle import Bundle
+from rankhinge.solvers.certificate import Carrying
 from rankhinge.solvers.descent import Descent
 from rankhinge.solvers.protocol import Array, Evaluation, Handle, Planes, TightObjective
 
@@ -94,12 +96,22 @@ class Tight(Solver):
         # Of the tangents of the last round, (K, d).
         self._slopes = np.zeros_like(self.centre.T)
         self._inner: Bundle | None = None
+        # Of problems whose certificate stands.
+        self._carrying: dict[int, Carrying] = {}
         self._counted = 0.0
         self._descent: Descent | None = None
         # What C is at present; it ascends to C unless the run begins where another ended.
         self._present = self.C.copy()
         self._gently = options.get("start") is None
         self._in_stage = 0
+
+    def carrying(self, k: int) -> Carrying:
+        """The planes of the convex problem that touches G at the best point."""
+        if not np.isfinite(self.dual[k]):
+            return Carrying.none()
+        if self._inner is not None and self.status[k] == RUNNING:
+            return self._inner.masters[k].carrying(self.best[k][1])
+        return self._carrying.get(k, Carrying.none())
 
     def planes(self) -> list[Planes]:
         """The planes of J that the convex problems have found."""
@@ -120,6 +132,7 @@ class Tight(Solver):
         self.n_iter[taking_part] += 1
         late = np.array([k for k in self.active if self.n_iter[k] >= self.max_iter], dtype=np.int64)
         if late.size and self._inner is not None:
+            self._keep_carrying(self._inner, late)
             # It has not ended, but may have led lower already.
             self._follow(self._inner, late, 0.0)
         self._end(late, [MAX_ITER] * late.size)
@@ -198,6 +211,7 @@ class Tight(Solver):
         if perfect.size:
             # Nothing lies below 0.
             self.dual[perfect] = 0.0
+            self._carrying.update((int(k), Carrying.none()) for k in perfect)
             self._end(perfect, [CONVERGED] * perfect.size)
             active = self.active
         if active.size == 0:
@@ -209,7 +223,7 @@ class Tight(Solver):
         self.n_passes += 2
         planes = self._planes
         if planes is not None:
-            planes = [Planes(own.offsets, own.slopes - slope) for own, slope in zip(planes, self._slopes, strict=True)]
+            planes = [replace(own, slopes=own.slopes - slope) for own, slope in zip(planes, self._slopes, strict=True)]
         self._inner = Bundle(
             _Tangent(self.objective, reference),
             self.C,
@@ -241,11 +255,16 @@ class Tight(Solver):
         """Go where the convex problem leads if that is noticeably lower; else end."""
         active, result = self.active, inner.result()
         self._planes = [
-            Planes(own.offsets, own.slopes + slope) for own, slope in zip(inner.planes(), self._slopes, strict=True)
+            replace(own, slopes=own.slopes + slope) for own, slope in zip(inner.planes(), self._slopes, strict=True)
         ]
+        self._keep_carrying(inner, active)
         self._inner = None
         moved = self._follow(inner, active, _HALF * self.tol)
         self._end(active[~moved], [str(result.status[k]) for k in active[~moved]])
+
+    def _keep_carrying(self, inner: Bundle, problems: np.ndarray) -> None:
+        for k in problems:
+            self._carrying[int(k)] = inner.masters[k].carrying(self.best[k][1])
 
     def _follow(self, inner: Bundle, problems: np.ndarray, least: float) -> np.ndarray:
         """Go to the best points of the convex problems where G is lower by more than the part `least`: one pass.
