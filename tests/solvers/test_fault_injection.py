@@ -4,9 +4,7 @@ A fault changes one kind of number that passes between solver and objective, by 
 single call. It ends with the steps: what comes after them, the last word on the coefficients, is computed as ever. A
 fault that also spoils the last word, in the same way, is beyond what the code itself can notice.
 
-Spoilt planes (offsets, slopes, coefficients) can lie above J away from the point that is returned, and raise the lower
-bound to somewhere between the minimum and the objective. That is not noticed; docs/reliability.md says how often. What
-must hold even so: the objective is that of the coefficients, and the bound is not above it.
+There is no list of faults that may pass: none of those tried does, in any solver.
 """
 
 from __future__ import annotations
@@ -18,16 +16,20 @@ import numpy as np
 import pytest
 
 from rankhinge import RankSVC, SVMRanker
+from rankhinge.latent import Bags, LatentRankSVC
+from rankhinge.latent.objective import LatentObjective
 from rankhinge.objective import RankingObjective
+from rankhinge.solvers import Tight
 from rankhinge.solvers.base import Solver
+from rankhinge.svm import _base
 from tests import judge
 from tests.svm.helpers import binary, graded
 
 SOLVERS = ["bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"]
-PLANES = ["offsets", "slopes", "coefficients"]
-KINDS = [*PLANES, "scores", "values"]
-UNNOTICED = "false: the lower bound is above the objective at another point"
-FACTORS = [0.5, 0.999, 1.001, 2.0]
+KINDS = ["offsets", "slopes", "coefficients", "scores", "values"]
+FACTORS = [1e-3, 0.5, 0.999, 1.001, 2.0]
+# All calls, or one: the first, at w = 0 mostly, and later ones.
+CALLS = [None, 0, 1, 4]
 
 
 class Fault:
@@ -47,9 +49,24 @@ class Fault:
         return self.factor * numbers
 
     def install(self, monkeypatch):
-        step, score, adjoint = Solver.step, RankingObjective.score, RankingObjective.adjoint
-        evaluate, block_plane = RankingObjective.evaluate, RankingObjective.block_plane
+        for solver in (Solver, Tight):
+            monkeypatch.setattr(solver, "step", self.during(solver.step))
+        for objective in (RankingObjective, LatentObjective):
+            for name in ("evaluate", "evaluate_tight", "evaluate_against", "reference"):
+                if name in vars(objective):
+                    monkeypatch.setattr(objective, name, self.spoilt_evaluation(vars(objective)[name]))
+            if "adjoint" in vars(objective):
+                monkeypatch.setattr(objective, "adjoint", self.spoilt("slopes", objective.adjoint))
+        monkeypatch.setattr(RankingObjective, "score", self.spoilt("scores", RankingObjective.score))
+        block_plane = RankingObjective.block_plane
 
+        def spoilt_plane(objective, *arguments):
+            offset, slope, value = block_plane(objective, *arguments)
+            return self.spoil("offsets", offset), self.spoil("slopes", slope), self.spoil("values", value)
+
+        monkeypatch.setattr(RankingObjective, "block_plane", spoilt_plane)
+
+    def during(self, step):
         def spoilt_step(solver):
             self.depth += 1
             try:
@@ -57,66 +74,115 @@ class Fault:
             finally:
                 self.depth -= 1
 
-        def spoilt_evaluate(objective, scores, coefficients=True):
-            found = evaluate(objective, scores, coefficients)
+        return spoilt_step
+
+    def spoilt(self, kind, function):
+        return lambda *arguments: self.spoil(kind, function(*arguments))
+
+    def spoilt_evaluation(self, evaluate):
+        def spoilt(*arguments, **options):
+            found = evaluate(*arguments, **options)
             return found._replace(
                 value=self.spoil("values", found.value),
                 loss=self.spoil("offsets", found.loss),
                 coefficients=self.spoil("coefficients", found.coefficients),
             )
 
-        def spoilt_plane(objective, *arguments):
-            offset, slope = block_plane(objective, *arguments)
-            return self.spoil("offsets", offset), self.spoil("slopes", slope)
-
-        monkeypatch.setattr(Solver, "step", spoilt_step)
-        monkeypatch.setattr(RankingObjective, "evaluate", spoilt_evaluate)
-        monkeypatch.setattr(RankingObjective, "block_plane", spoilt_plane)
-        monkeypatch.setattr(RankingObjective, "score", lambda *a: self.spoil("scores", score(*a)))
-        monkeypatch.setattr(RankingObjective, "adjoint", lambda *a: self.spoil("slopes", adjoint(*a)))
+        return spoilt
 
 
-def outcome(machine, X, y, **given):
+def outcome(machine, X, y, bags=None, **given):
     """How a fit ended: ``raised``, ``open`` (it does not call itself converged), ``true`` or ``false``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = machine.fit(X, y, **given)
+            model = machine.fit(X if bags is None else Bags(X, offsets=bags), y, **given)
     except (RuntimeError, ValueError, AssertionError, np.linalg.LinAlgError):
         return "raised"
-    if model.status_ != "converged":
+    if np.any(np.asarray(model.status_) != "converged"):
         return "open"
     try:
-        judge.check(model, X, y, **given)
+        judge.check(model, X, y, bags=bags, **given)
     except judge.Violation as error:
         return f"false: {error}"
     return "true"
 
 
-def problem(lists):
-    if lists:
-        X, y, qid = graded(n_queries=5, size=6)
-        return SVMRanker(C=20.0, bound="convex", max_iter=60), X, y, {"qid": qid}
+def binary_problem(C):
     X, y = binary(n=40)
-    return RankSVC(C=20.0, bound="convex", max_iter=60), X, y, {}
+    return RankSVC(C=C, bound="convex", max_iter=60), X, y, {}
 
 
-@pytest.mark.parametrize("lists", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_no_false_certificate(monkeypatch, solver, kind, lists):
-    machine, X, y, given = problem(lists)
-    machine.set_params(solver=solver)
+def lists_problem():
+    X, y, qid = graded(n_queries=5, size=6)
+    return SVMRanker(C=20.0, bound="convex", max_iter=60), X, y, {"qid": qid}
+
+
+def labels_problem():
+    X, y = binary(n=40)
+    return RankSVC(C=5.0, bound="convex", max_iter=60), X, np.stack([y, X[:, 0] > 0], axis=1).astype(int), {}
+
+
+def tight_problem():
+    X, y = binary(n=40)
+    return RankSVC(bound="tight", max_iter=200), X, y, {}
+
+
+def bags_problem(shrinking):
+    X, _ = binary(n=40)
+    offsets = np.arange(0, 41, 4)
+    machine = LatentRankSVC(C=20.0, max_iter=60, shrinking=shrinking, random_state=0)
+    return machine, X, np.arange(10) % 2, {"bags": offsets}
+
+
+def false_certificates(monkeypatch, kind, machine, X, y, given, factors=FACTORS):
+    """The faults of a kind after which a fit calls itself converged, and is wrong; and how often there was a fault."""
     assert outcome(machine, X, y, **given) in ("true", "open")
-    found = {}
-    for factor, only in itertools.product(FACTORS, [None, 0, 3]):
+    false, n_faults = [], 0
+    for factor, only in itertools.product(factors, CALLS):
         fault = Fault(kind, factor, only)
         with monkeypatch.context() as patch:
             fault.install(patch)
-            found[factor, only] = outcome(machine, X, y, **given)
-        if fault.n_calls == 0 and only is None:
-            pytest.skip("this solver does not ask for such numbers")
-    false = {fault: text for fault, text in found.items() if text.startswith("false")}
-    if kind in PLANES:
-        false = {fault: text for fault, text in false.items() if not text.startswith(UNNOTICED)}
-    assert not false, "\n".join(f"{fault}: {text}" for fault, text in false.items())
+            found = outcome(machine, X, y, **given)
+        n_faults += fault.n_calls > (only or 0)
+        if found.startswith("false"):
+            false.append((factor, only, found))
+    return false, n_faults
+
+
+@pytest.mark.parametrize("problem", ["binary", "at a small C", "lists"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_false_certificate(monkeypatch, solver, kind, problem):
+    machine, X, y, given = lists_problem() if problem == "lists" else binary_problem(20.0 if problem == "binary" else 1)
+    machine.set_params(solver=solver)
+    false, n_faults = false_certificates(monkeypatch, kind, machine, X, y, given)
+    assert not false
+    if n_faults == 0:
+        # The stochastic solvers cut lists as a whole.
+        assert solver in ("frank-wolfe", "subgradient")
+        assert kind == "coefficients"
+        assert problem == "lists"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_false_certificate_of_groups_in_turn(monkeypatch, kind):
+    monkeypatch.setattr(_base, "side_by_side", lambda features, K: [np.array([k]) for k in range(K)])
+    false, n_faults = false_certificates(monkeypatch, kind, *labels_problem())
+    assert not false
+    assert n_faults > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_false_certificate_of_the_tight_bound(monkeypatch, kind):
+    false, n_faults = false_certificates(monkeypatch, kind, *tight_problem())
+    assert not false
+    assert n_faults > 0
+
+
+@pytest.mark.parametrize("shrinking", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_false_certificate_of_bags(monkeypatch, kind, shrinking):
+    false, n_faults = false_certificates(monkeypatch, kind, *bags_problem(shrinking))
+    assert not false
+    assert n_faults > 0
