@@ -515,10 +515,10 @@ def test_planes_that_carry_nothing_for_long_are_dropped(name):
     solver = make_solver(name, ListsObjective(X, labels), 1e4, tol=1e-6)
     n_added, add = 0, Master.add_planes
 
-    def adding(self, offsets, slopes):
+    def adding(self, offsets, slopes, *known):
         nonlocal n_added
         n_added += offsets.size if self is solver.masters[0] else 0
-        add(self, offsets, slopes)
+        add(self, offsets, slopes, *known)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Master, "add_planes", adding)
