@@ -37,7 +37,7 @@ DOORS: dict[str, set[str] | None] = {
     "solvers": set(),
     "metrics": set(),
     "detection": set(),
-    "papers": {"inference"},
+    "papers": {"features", "inference", "losses", "objective", "problems", "solvers"},
     "svm": _FOR_SVM,
     "latent": _FOR_SVM | {"detection", "svm"},
     "torch": {"inference", "losses", "problems"},

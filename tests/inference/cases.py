@@ -15,7 +15,7 @@ assert LONG < 263_000
 
 SHAPES = [(n_positives, n_negatives) for n_positives in range(1, 6) for n_negatives in range(1, 7)]
 ANY_LOSS_METHODS = ("auto", "histogram", "greedy", "quicksort")
-AP_METHODS = (*ANY_LOSS_METHODS, "search", "select")
+AP_METHODS = (*ANY_LOSS_METHODS, "search", "select", "quicksort-search")
 
 
 def steep_step(j, i, n_positives, n_negatives):

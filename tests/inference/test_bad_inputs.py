@@ -139,7 +139,7 @@ def test_unknown_method(method):
         most_violating_ranking([1.0, 0.0], [1, 0], "ap", method)
 
 
-@pytest.mark.parametrize("method", ["search", "select"])
+@pytest.mark.parametrize("method", ["search", "select", "quicksort-search"])
 @pytest.mark.parametrize("loss", ["ndcg", "rr", "auc", "rbp"])
 def test_methods_for_ap_only(method, loss):
     with pytest.raises(ValueError, match=f"method '{method}' serves the loss 'ap' only"):

@@ -110,7 +110,7 @@ def test_a_misleading_sample_of_a_short_list(period):
 @pytest.mark.parametrize(("n_positives", "n_negatives"), [(300, 20_000), (1000, 100_000)])
 def test_counted_lists(kind, name, n_positives, n_negatives):
     methods = ["auto", "quicksort"] + ["greedy"] * (n_negatives < 50_000)
-    methods += ["search", "select"] * (name == "ap")
+    methods += ["search", "select", "quicksort-search"] * (name == "ap")
     check_methods(kind, BY_NAME[name], n_positives, n_negatives, methods)
 
 
@@ -123,7 +123,7 @@ def test_long_lists(kind, name, n_positives):
 
 @EVERY_KIND
 def test_long_lists_by_the_methods_for_ap(kind):
-    check_methods(kind, BY_NAME["ap"], 50, 300_000, ["auto", "search", "select", "quicksort"])
+    check_methods(kind, BY_NAME["ap"], 50, 300_000, ["auto", "search", "select", "quicksort", "quicksort-search"])
 
 
 @EVERY_LOSS

@@ -44,7 +44,7 @@ def test_figure_1_has_the_ranks_of_the_paper():
     relevant = np.arange(13) < 2
     ranks, _ = brute_force.best_ranks(scores, relevant, brute_force.AP)
     assert ranks.tolist() == FIGURE_RANKS
-    for method in ("auto", "quicksort", "greedy", "search", "select"):
+    for method in ("auto", "quicksort", "quicksort-search", "greedy", "search", "select"):
         ranking = most_violating_ranking(scores, relevant, method=method)
         assert ranking.interleaving_ranks.tolist() == FIGURE_RANKS
 
@@ -57,7 +57,7 @@ def test_figure_1_computes_six_ranks_explicitly(seed):
     compiled = compile_loss(get_loss("ap"), 13)
     query = make_query(compiled.addresses, compiled.table, FIGURE_POSITIVES, 11)
     ranks, explicit = np.empty(11, np.int64), np.zeros(11, bool)
-    quicksort_ranks(query, values, index, ranks, explicit)
+    quicksort_ranks(query, values, index, ranks, explicit, False)
     assert ranks.tolist() == FIGURE_RANKS
     assert (np.flatnonzero(explicit) + 1).tolist() == [1, 2, 3, 6, 9, 10]
 
@@ -86,7 +86,7 @@ def test_remark_1_has_a_witness():
     assert report.witness["ranks"] == (2, 1)
 
 
-@pytest.mark.parametrize("method", ["auto", "quicksort", "greedy", "search", "select"])
+@pytest.mark.parametrize("method", ["auto", "quicksort", "quicksort-search", "greedy", "search", "select"])
 def test_the_last_rank_is_among_those_tried(method):
     """The ranks run to P + 1: taken literally, the papers' algorithms stop at P and miss the perfect ranking."""
     ranking = most_violating_ranking([9.0, 8.0, 0.0, -1.0], [1, 1, 0, 0], method=method)

@@ -79,7 +79,7 @@ def test_batch(monkeypatch, loss):
 def test_repeated_calls():
     """The same call gives the same bits, by every method."""
     scores, relevant = large_list("integers", 200, 30_000)
-    for method in ("auto", "quicksort", "select", "search", "greedy"):
+    for method in ("auto", "quicksort", "quicksort-search", "select", "search", "greedy"):
         one, other = (most_violating_ranking(scores, relevant, method=method) for _ in range(2))
         assert one.value == other.value
         assert one.coefficients.tobytes() == other.coefficients.tobytes()

@@ -39,7 +39,7 @@ def most_violating_ranking(
         decomposable baseline (value and coefficients, no ranks).
     method : str, default "auto"
         All methods are exact. ``"histogram"`` (any loss; what ``"auto"`` takes), ``"quicksort"`` (any loss),
-        ``"greedy"`` (any loss, O(PN)), ``"search"`` and ``"select"`` (AP).
+        ``"greedy"`` (any loss, O(PN)), ``"search"``, ``"select"`` and ``"quicksort-search"`` (AP).
 
     Returns
     -------

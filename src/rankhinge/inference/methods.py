@@ -22,9 +22,9 @@ from rankhinge.losses.base import BY_STEP
 __all__ = ["METHODS", "infer_by"]
 
 # The module whose METHODS have a function of this name.
-METHODS = dict.fromkeys(("greedy", "search", "select", "quicksort"), "rankhinge.papers.inference")
+METHODS = dict.fromkeys(("greedy", "search", "select", "quicksort", "quicksort-search"), "rankhinge.papers.inference")
 # Those that look for the summit of a concave function.
-_CONCAVE = ("search", "select")
+_CONCAVE = ("search", "select", "quicksort-search")
 
 
 def infer_by(method: str, scores: NDArray[Any], relevant: NDArray[np.bool_], loss: RankingLoss) -> MostViolatingRanking:

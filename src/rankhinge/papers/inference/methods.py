@@ -52,7 +52,12 @@ def _select(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -
 
 def _quicksort(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -> _Negatives:
     ranks = np.empty(values.size, np.int64)
-    return _Negatives(values, index, ranks, quicksort_ranks(query, values, index, ranks, _NO_TRACE))
+    return _Negatives(values, index, ranks, quicksort_ranks(query, values, index, ranks, _NO_TRACE, False))
+
+
+def _quicksort_search(query: Any, values: NDArray[np.float64], index: NDArray[np.int64]) -> _Negatives:
+    ranks = np.empty(values.size, np.int64)
+    return _Negatives(values, index, ranks, quicksort_ranks(query, values, index, ranks, _NO_TRACE, True))
 
 
 METHODS: dict[str, Callable[..., _Negatives]] = {
@@ -60,4 +65,5 @@ METHODS: dict[str, Callable[..., _Negatives]] = {
     "search": _search,
     "select": _select,
     "quicksort": _quicksort,
+    "quicksort-search": _quicksort_search,
 }

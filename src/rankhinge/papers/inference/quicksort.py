@@ -2,7 +2,7 @@
 
 The median of the negatives is found by quickselect, its best rank by trying all ranks still open, and both halves
 go on with the narrowed range; a range of one rank settles its part. Any suitable loss;
-O(N log P + P log P + P log N).
+O(N log P + P log P + P log N). For AP the median's rank can be searched for instead (003, Algorithm 2).
 
 Two things differ from the text, neither where scores are distinct: negatives tied with the median form a block of
 their own (so that constant scores cost one round), and the search tries all ranks up to P + 1, not P.
@@ -15,14 +15,16 @@ import numpy as np
 from rankhinge._jit import kernel
 from rankhinge.inference.partition import select
 from rankhinge.inference.settle import sorted_ranks
+from rankhinge.papers.inference.sorting import search_rank
 
 
 @kernel
-def quicksort_ranks(query, values, index, ranks, explicit):
+def quicksort_ranks(query, values, index, ranks, explicit, searches):
     """Ranks of all negatives; `values`, `index` are rearranged so that ``ranks`` ascends along them.
 
     If `explicit` is not empty, ``explicit[j - 1]`` is set for each negative j whose rank is computed rather than
-    inferred. Returns the number of steps evaluated.
+    inferred. With `searches` (AP only) the median's rank is found by bisection where f is concave. Returns the
+    number of steps evaluated.
     """
     n_steps = 0
     parts = np.empty((64, 4), np.int64)
@@ -37,7 +39,11 @@ def quicksort_ranks(query, values, index, ranks, explicit):
                 ranks[start:stop] = low
                 break
             block, after = select(values, index, start, stop, (start + stop - 1) // 2)
-            n_steps += sorted_ranks(query, values, block, after, block, low, high, ranks, room)
+            if searches and after == block + 1:
+                ranks[block], steps = search_rank(query, after, values[block], low, high)
+                n_steps += steps
+            else:
+                n_steps += sorted_ranks(query, values, block, after, block, low, high, ranks, room)
             if explicit.size > 0:
                 explicit[block:after] = True
             parts[n_parts, 0], parts[n_parts, 1], parts[n_parts, 2], parts[n_parts, 3] = (

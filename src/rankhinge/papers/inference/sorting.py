@@ -20,15 +20,14 @@ def greedy_ranks(query, values, ranks):
 
 
 @inner
-def _search_rank(query, j, score):
-    """The best rank of one negative for the AP loss (003, Algorithm 2).
+def search_rank(query, j, score, lowest, highest):
+    """The best of the ranks ``lowest … highest`` of one negative for the AP loss (003, Algorithm 2).
 
-    On ranks 1 … min(P + 1, j + 1) f_j is concave: the sign of its difference is bisected for the last rank worth
-    moving to. Beyond, all ranks are tried. Returns the rank and the number of steps evaluated.
+    Up to rank j + 1 f_j is concave: the sign of its difference is bisected for the last rank worth moving to. Beyond,
+    all ranks are tried. Returns the rank and the number of steps evaluated.
     """
-    positives = query.positives
-    concave_end = min(positives.size + 1, j + 1)
-    low, high = 1, concave_end
+    concave_end = max(lowest, min(highest, j + 1))
+    low, high = lowest, concave_end
     n_steps = 0
     while low < high:
         i = (low + high) // 2
@@ -39,19 +38,20 @@ def _search_rank(query, j, score):
         else:
             high = i
     rank = low
-    if concave_end <= positives.size:
+    if concave_end < highest:
         # From the summit of the concave part on, one running sum decides against all that follows.
-        rank = best_rank(query, j, score, rank, positives.size + 1)
-        n_steps += positives.size + 1 - low
+        rank = best_rank(query, j, score, low, highest)
+        n_steps += highest - low
     return rank, n_steps
 
 
 @kernel
 def search_ranks(query, values, ranks):
-    """`_search_rank` for each negative, `values` sorted descending: O(N log P + P²). AP only."""
+    """`search_rank` for each negative, `values` sorted descending: O(N log P + P²). AP only."""
     total = 0
+    n_ranks = query.positives.size + 1
     for k in range(values.size):
-        ranks[k], n_steps = _search_rank(query, k + 1, values[k])
+        ranks[k], n_steps = search_rank(query, k + 1, values[k], 1, n_ranks)
         total += n_steps
     return total
 
@@ -68,12 +68,12 @@ def first_settled_last(query, values, index):
     n_steps = 0
     while low < high:
         block, after = select_block(values, index, low, high, (low + high) // 2)
-        rank, steps = _search_rank(query, after, values[block])
+        rank, steps = search_rank(query, after, values[block], 1, n_ranks)
         n_steps += steps
         if rank < n_ranks:
             low = after
             continue
-        rank, steps = _search_rank(query, block + 1, values[block])
+        rank, steps = search_rank(query, block + 1, values[block], 1, n_ranks)
         n_steps += steps
         if rank < n_ranks:
             # The boundary runs through a block of ties, which is ranked as a whole.
