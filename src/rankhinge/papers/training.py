@@ -160,6 +160,6 @@ def train_by(
     """
     problem = one_list(np.ascontiguousarray(relevant, dtype=np.bool_), rows)
     objective = ObjectiveBy(feature_map(X), [problem], get_loss(loss), method, keeps_ranks=keeps_ranks)
-    options = {"tol": tol, "max_iter": max_iter, "start": start, "constraints": constraints}
+    options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "start": start, "constraints": constraints}
     result = make_solver(solver, objective, C, **options).run()
     return Trained(result, objective.n_calls, objective.seconds, objective.ranks)
