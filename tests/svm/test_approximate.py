@@ -9,7 +9,7 @@ from scipy import sparse
 from rankhinge import ApproximateRankSVC, RankSVC, structured_hinge
 from rankhinge.features import feature_map
 from rankhinge.objective import Scores
-from rankhinge.svm.approximate import EasySamples
+from rankhinge.objective.constraints import EasySamples
 from tests.convex_judge import quadratic_minimum
 from tests.svm.helpers import LOSSES, all_planes, binary, multiclass, multilabel
 

@@ -7,7 +7,7 @@ import pytest
 
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.objective import RankingObjective
-from rankhinge.svm import _fitting, rank_svc
+from rankhinge.svm import _fitting, threshold
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 
@@ -58,7 +58,7 @@ def test_classifier(interrupt_after, data, k):
 def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
     X, y = multilabel()
     expected, calls = RankSVC(bound="convex").fit(X, y), []
-    original = rank_svc.cut_ranking
+    original = threshold.cut_ranking
 
     def cut_rankings(*arguments):
         calls.append(None)
@@ -66,7 +66,7 @@ def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(rank_svc, "cut_ranking", cut_rankings)
+    monkeypatch.setattr(threshold, "cut_ranking", cut_rankings)
     model = RankSVC(bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -13,9 +13,10 @@ from rankhinge import RankSVC
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
+from rankhinge.objective.logistic import _profiles
 from rankhinge.problems import one_list
 from rankhinge.problems.queries import ranking_lists
-from rankhinge.svm.logistic import _profiles, fit_logistic
+from rankhinge.svm.logistic import fit_logistic
 
 from .helpers import binary, graded, level_weights, multilabel
 

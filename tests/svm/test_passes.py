@@ -7,9 +7,9 @@ import pytest
 
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.features import feature_map
+from rankhinge.objective.variance import variances_within
 from rankhinge.solvers import Bundle, Descent
 from rankhinge.svm import _base
-from rankhinge.svm.variance import variances_within
 
 from .helpers import binary, graded, multiclass, multilabel
 

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, structured_hinge, tight_hinge
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
+from rankhinge.objective import variance
 from rankhinge.problems.queries import ranking_lists
-from rankhinge.svm import variance
 
 from .helpers import binary, graded, level_weights, multiclass, multilabel
 

@@ -19,7 +19,7 @@ from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRanki
 from rankhinge.inference.whole import BAD_SCORE, NO_NEGATIVE, NO_POSITIVE, SETTLED, infer, infer_lists
 from rankhinge.losses import RankingLoss
 
-__all__ = ["COMPLAINTS", "check_outcome", "check_usable", "infer_many", "infer_one", "loss_by_scores"]
+__all__ = ["COMPLAINTS", "check_outcome", "check_usable", "hinge_of_one", "infer_many", "infer_one", "loss_by_scores"]
 
 # What the loss of a user's own may lie outside of [0, 1].
 _ROUNDING = 1e-6
@@ -32,6 +32,14 @@ COMPLAINTS = {
 def infer_one(scores: NDArray[Any], relevant: NDArray[np.bool_], loss: RankingLoss) -> MostViolatingRanking:
     """The most violating ranking of one list."""
     compiled = compile_loss(loss, scores.size)
+    value, delta, coefficients, n_steps, rank_counts = hinge_of_one(loss, compiled, scores, relevant)
+    return MostViolatingRanking(value, delta, coefficients, n_steps, scores, relevant, rank_counts)
+
+
+def hinge_of_one(
+    loss: RankingLoss, compiled: CompiledLoss, scores: NDArray[Any], relevant: NDArray[np.bool_]
+) -> tuple[float, float, NDArray[Any], int, NDArray[np.int64]]:
+    """J, Δ, u, the steps and the rank counts of one list, with what was compiled for its length or a longer one."""
     if scores.size < LONG:
         coefficients = np.empty_like(scores)
         status, place, value, delta, n_steps, rank_counts = infer(
@@ -45,8 +53,9 @@ def infer_one(scores: NDArray[Any], relevant: NDArray[np.bool_], loss: RankingLo
             coefficients, (value, delta, n_steps), rank_counts = infer_long(scores, relevant, compiled)
         except BadScore as error:
             raise ValueError(describe_bad_score(scores, error.place)) from None
-    check_outcome(loss, value, delta)
-    return MostViolatingRanking(value, delta, coefficients, n_steps, scores, relevant, rank_counts)
+    if not loss.is_checked:
+        check_outcome(loss, value, delta)
+    return value, delta, coefficients, n_steps, rank_counts
 
 
 def infer_many(
@@ -64,7 +73,8 @@ def infer_many(
     for place in outcomes:
         if place >= 0:
             raise ValueError(describe_bad_score(scores, place))
-    check_outcome(loss, batch.values, batch.losses)
+    if not loss.is_checked:
+        check_outcome(loss, batch.values, batch.losses)
     return batch
 
 
@@ -75,7 +85,8 @@ def loss_by_scores(scores: NDArray[Any], relevant: NDArray[np.bool_], loss: Rank
     above = negatives.size - np.searchsorted(negatives, np.sort(scores[relevant])[::-1], side="left")
     addresses, table = compile_loss(loss, scores.size)
     value = float(loss_of_counts(addresses, table, above, negatives.size))
-    check_outcome(loss, value, value)
+    if not loss.is_checked:
+        check_outcome(loss, value, value)
     return value
 
 
@@ -105,8 +116,6 @@ def _infer_one_of(
 
 def check_outcome(loss: RankingLoss, values: Any, losses: Any) -> None:
     """Refuse what a user's step cannot have meant: where it was not looked at before, it may be anything."""
-    if loss.is_checked:
-        return
     sane = np.isfinite(values) & (np.asarray(losses) >= -_ROUNDING) & (np.asarray(losses) <= 1.0 + _ROUNDING)
     for wrong in np.atleast_1d(losses)[~np.atleast_1d(sane)][:1]:
         raise ValueError(f"{loss!r} is not suitable: a ranking has the loss {wrong}, which must lie between 0 and 1")

@@ -6,8 +6,10 @@ lists without both classes, are still found by the kernels, and raise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from rankhinge.inference.ranking import MostViolatingRanking, MostViolatingRanki
 from rankhinge.losses import RankingLoss
 from rankhinge.losses.base import BY_CUT, BY_SAMPLE, BY_STEP
 
-__all__ = ["infer_many", "infer_one", "loss_by_scores"]
+__all__ = ["infer_many", "infer_one", "loss_by_scores", "prepared"]
 
 # Each module has the three functions of this one; loaded when a loss goes its way.
 _WAYS = {
@@ -25,6 +27,9 @@ _WAYS = {
     BY_SAMPLE: "rankhinge.inference.zero_one",
 }
 _loaded: dict[str, Any] = {}
+
+Hinge: TypeAlias = Callable[[NDArray[Any], NDArray[np.bool_]], tuple[Any, ...]]
+"""Of scores and relevance of one list: J, Δ and u, in new memory, and more."""
 
 
 def _way(loss: RankingLoss) -> Any:
@@ -50,3 +55,16 @@ def infer_many(
 def loss_by_scores(scores: NDArray[Any], relevant: NDArray[np.bool_], loss: RankingLoss) -> float:
     """`ranking_loss`."""
     return float(_way(loss).loss_by_scores(scores, relevant, loss))
+
+
+def prepared(loss: RankingLoss, longest: int) -> Hinge:
+    """Inference on one list after the other, none of them longer than that: what there is to compile is at hand."""
+    if loss.way == BY_STEP:
+        way = _way(loss)
+        return partial(way.hinge_of_one, loss, way.compile_loss(loss, longest))
+    return partial(_hinge_of_one, loss)
+
+
+def _hinge_of_one(loss: RankingLoss, scores: NDArray[Any], relevant: NDArray[np.bool_]) -> tuple[Any, ...]:
+    found = infer_one(scores, relevant, loss)
+    return found.value, found.loss, found.coefficients

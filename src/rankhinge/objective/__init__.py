@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from rankhinge.objective.ranking import Evaluation, RankingObjective, Scores
+from rankhinge.objective.handles import Evaluation, Scores
+from rankhinge.objective.ranking import RankingObjective
 
 __all__ = ["Evaluation", "RankingObjective", "Scores"]

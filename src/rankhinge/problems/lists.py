@@ -83,6 +83,18 @@ class Lists:
         """How many usable lists there are."""
         return self.offsets.size - 1
 
+    def n_positives(self) -> int:
+        """Samples that are relevant at all, in all lists."""
+        return max(int(np.count_nonzero(level.relevant)) for level in self.levels)
+
+    def n_negatives(self) -> float:
+        """Negatives of a list, averaged with the weights of lists and levels."""
+        total = weights = 0.0
+        for level in self.levels:
+            counts = np.add.reduceat((~level.relevant).astype(np.float64), self.offsets[: level.n_lists])
+            total, weights = total + float(level.weights @ counts), weights + float(level.weights.sum())
+        return total / weights
+
     def most_changes(self, n_samples: int) -> NDArray[np.float64]:
         """How much J changes at most with the score of each sample, (n,): ``2 / P`` and ``2 / N`` in each level."""
         inside = np.zeros(int(self.offsets[-1]))

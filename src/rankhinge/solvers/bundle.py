@@ -35,7 +35,7 @@ import numpy as np
 from rankhinge.solvers.base import INFEASIBLE
 from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.solvers.descent import Descent
-from rankhinge.solvers.protocol import Array, Handle, Objective
+from rankhinge.solvers.protocol import Array, Handle, Objective, SpanObjective
 from rankhinge.solvers.subspace import Cut, Probe, extension, narrowing, search
 
 __all__ = ["Bundle", "QuasiNewton"]
@@ -73,12 +73,16 @@ class Bundle(CuttingPlane):
         Inferences in a round, at most.
     opening : bool, optional
         Whether to open with quasi-Newton steps; by default with four samples or more, counted once for each problem,
-        for each feature (of sparse features: for each entry of a row). Never with constraints.
+        for each feature (of sparse features: for each entry of a row), and always where the objective has no spans.
+        Never with constraints.
     random_state : int, optional
         Seed of the parts.
     **options
         As for `Solver` and `CuttingPlane`.
     """
+
+    # The rounds need spans; the opening does not.
+    objective: SpanObjective
 
     def __init__(
         self,
@@ -101,7 +105,10 @@ class Bundle(CuttingPlane):
         self.n_parts = int(dear / 3) if n_parts is None else n_parts
         self.n_directions = max(4, int(min(d / 32, 48) / K**0.5)) if n_directions is None else n_directions
         self.n_turns = int(np.clip(d // 40, 6, 20)) if n_turns is None else n_turns
-        opening = objective.n_samples * K >= _SAMPLES_PER_FEATURE * d if opening is None else opening
+        # Without spans there are no rounds, and what follows the opening is plain cuts.
+        self._has_spans = isinstance(objective, SpanObjective)
+        if opening is None:
+            opening = not self._has_spans or objective.n_samples * K >= _SAMPLES_PER_FEATURE * d
         self._opens = opening and self.constraints is None
         self._descent: Descent | None = None
         self._shrinkage: dict[int, list[float]] = {}
@@ -117,6 +124,9 @@ class Bundle(CuttingPlane):
     def _advance(self, active: np.ndarray) -> None:
         if self._opens:
             self._open(active)
+            return
+        if not self._has_spans:
+            super()._advance(active)
             return
         if self._span is None:
             self._begin(active)

@@ -33,6 +33,7 @@ __all__ = [
     "Objective",
     "Planes",
     "SolverResult",
+    "SpanObjective",
     "TightObjective",
     "Violation",
 ]
@@ -61,10 +62,11 @@ class Evaluation(Protocol):
 
 
 class Objective(Protocol):
-    """J of K problems. Handles with m columns stand for m problems, or for fewer with repeats.
+    """J of K problems: all that a solver cannot do without, wherever the samples lie.
 
-    A *span* is a handle of another kind: the scores of T directions of each problem, for points in the space that these
-    span.
+    Handles with m columns stand for m problems, or for fewer with repeats. Two calls are **passes** over the features,
+    whatever m is; on workers each of the others is a message or none. Scores are linear in the weights, and each handle
+    comes from `score` and `zeros` by `along` and `select`: who has lost the values can make them anew from the weights.
     """
 
     n_samples: int
@@ -74,55 +76,65 @@ class Objective(Protocol):
     """Entries of X for each sample, d unless it is sparse: what a pass costs, where vectors cost d."""
 
     def score(self, weights: Array, problems: Indices) -> Handle:
-        """Scores at the columns of `weights`, shape (d, m). **One pass**, whatever m is."""
+        """Scores at the columns of `weights`, shape (d, m). **One pass**."""
+
+    def adjoint(self, coefficients: Handle) -> Array:
+        """The planes' slopes g, shape (d, m). **One pass**."""
 
     def zeros(self, problems: Indices) -> Handle:
         """``score(0, problems)`` without a pass."""
 
     def along(self, scores: Handle, ahead: Handle, steps: Array) -> Handle:
-        """``scores + steps * ahead``, with a step (m,) for each column. No pass."""
+        """``scores + steps * ahead``, with a step (m,) for each column."""
+
+    def select(self, handle: Handle, places: Indices) -> Handle:
+        """Some columns of scores or coefficients."""
+
+    def join(self, handles: Sequence[Handle]) -> Handle:
+        """The columns of several handles, one after the other; for coefficients."""
+
+    def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
+        """Inference for each column: O(n) work or a little more."""
+
+    def dots(self, coefficients: Handle, scores: Handle) -> Array:
+        """``u . s``, column by column, shape (m,)."""
+
+
+@runtime_checkable
+class SpanObjective(Objective, Protocol):
+    """What the rounds of the bundle solver need besides: scores of many directions at hand.
+
+    Without it the bundle solver opens with quasi-Newton steps and goes on with plain cuts: on a cluster, a round would
+    be some thousand messages. A *span* is a handle of another kind: the scores of T directions of each problem, for
+    points in the space that these span. No call is a pass.
+    """
 
     def span(self, scores: Handle, capacity: int) -> Handle:
-        """A span of one direction for each column, which is to be widened up to `capacity` of them. No pass."""
+        """A span of one direction for each column, which is to be widened up to `capacity` of them."""
 
     def mix(self, span: Handle, coordinates: Array) -> Handle:
-        """Scores of one point for each problem of a span, by its coordinates (m, T). No pass."""
+        """Scores of one point for each problem of a span, by its coordinates (m, T)."""
 
     def slopes(self, coefficients: Handle, span: Handle) -> Array:
-        """``u . s_i`` of each problem with each of its directions in a span, shape (m, T). No pass."""
+        """``u . s_i`` of each problem with each of its directions in a span, shape (m, T)."""
 
     def widen(self, span: Handle, scores: Handle) -> Handle:
         """The span with r more directions for each problem, by their scores, problem by problem.
 
-        The span given may be used up. No pass.
+        The span given may be used up.
         """
 
     def narrow(self, span: Handle, weights: Array) -> Handle:
         """The span with a first direction combined, by weights (m, t), of the t oldest, which it replaces.
 
-        The span given may be used up. No pass.
+        The span given may be used up.
         """
-
-    def select(self, handle: Handle, places: Indices) -> Handle:
-        """Some columns of scores or coefficients, or some problems of a span. No pass."""
-
-    def join(self, handles: Sequence[Handle]) -> Handle:
-        """The columns of several handles, one after the other; for coefficients. No pass."""
-
-    def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
-        """Inference for each column. No pass, but O(n) work or a little more."""
-
-    def dots(self, coefficients: Handle, scores: Handle) -> Array:
-        """``u . s``, column by column, shape (m,). No pass."""
 
     def split(self, coefficients: Handle, n_parts: int, generator: np.random.Generator) -> Handle:
         """Coefficients as sums of parts: the positive and the negative ones, each cut into `n_parts` at random.
 
-        The result has ``2 * n_parts`` columns a problem, problem by problem. No pass.
+        The result has ``2 * n_parts`` columns a problem, problem by problem.
         """
-
-    def adjoint(self, coefficients: Handle) -> Array:
-        """The planes' slopes g, shape (d, m). **One pass**, whatever m is."""
 
 
 class TightObjective(Objective, Protocol):

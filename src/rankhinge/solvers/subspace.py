@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankhinge.solvers.master import Master
-from rankhinge.solvers.protocol import Array, Constraints, Handle, Objective
+from rankhinge.solvers.protocol import Array, Constraints, Handle, SpanObjective
 
 __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 
@@ -156,7 +156,7 @@ class Probe:
 
 
 def search(
-    objective: Objective,
+    objective: SpanObjective,
     probes: list[Probe],
     span: Handle,
     problems: np.ndarray,

@@ -21,6 +21,7 @@ from rankhinge._validation import as_numbers, in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
+from rankhinge.objective.variance import variances_within
 from rankhinge.problems import Lists
 from rankhinge.solvers import NEVER, SOLVERS, Deadline, InTurn, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_of_zeros, warn_user
@@ -35,14 +36,12 @@ from rankhinge.svm.tight import (
     LARGEST,
     find_start,
     given_start,
-    n_negatives,
     rescaled,
     unit_of_C,
     unit_of_init_C,
     warn_of_units,
 )
 from rankhinge.svm.units import Bearing, bearing_of, exponent_of, feature_scale
-from rankhinge.svm.variance import variances_within
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -329,11 +328,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         An interrupt meanwhile makes do with the start so far, and is noted.
         """
         bearing = self._bearing or Bearing(1.0, 1.0)
-        negatives = np.array([n_negatives(lists) for lists in objective.problems])
-        scale = AUTO_TIGHTNESS * negatives if isinstance(tuning.scale, str) else tuning.scale
+        counts = objective.counts()
+        scale = AUTO_TIGHTNESS * counts.n_negatives if isinstance(tuning.scale, str) else tuning.scale
         init_C, init = tuning.init_C, tuning.init
         if isinstance(init_C, str):
-            init_C = unit_of_init_C(init, objective.problems, bearing)
+            init_C = unit_of_init_C(init, counts.n_samples, bearing)
         if not isinstance(init, str):
             init = self._coordinates.inside(init)
         try:
@@ -363,7 +362,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
             )
         reach = tuning.reach
         if isinstance(reach, str):
-            reach = np.array([bearing.reach(lists) for lists in objective.problems])
+            reach = bearing.reach(counts.n_positives)
         C = reach * unit_of_C(objective, centre)
         chosen = {"C_": C, "reach_": reach, "scale_": scale}
         chosen["init_coef_"] = self._coordinates.everywhere(centre.T.copy())

@@ -12,10 +12,11 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._progress import Progress
 from rankhinge.features import FeatureMap, feature_map
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective, Scores
+from rankhinge.objective import RankingObjective
+from rankhinge.objective.constraints import TOLERATED, EasySamples
 from rankhinge.problems import one_list
 from rankhinge.problems.targets import Targets
-from rankhinge.solvers import Solver, Violation, make_solver
+from rankhinge.solvers import Solver, make_solver
 from rankhinge.svm._base import Tuning
 from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.rank_svc import RankSVC
@@ -23,40 +24,7 @@ from rankhinge.svm.rank_svc import RankSVC
 __all__ = ["ApproximateRankSVC"]
 
 
-_TOLERATED = 1e-6
 _FIXED = ("solver", "warm_start", "bound", "scale", "init", "init_C")
-
-
-class EasySamples:
-    """The constraints ``y_i w·x_i ≥ 1`` for the easy samples of each problem, read off their scores.
-
-    Parameters
-    ----------
-    features : FeatureMap
-    signs : ndarray of shape (K, n)
-        y of the easy samples, 0 for all others.
-    tol : float
-        A constraint holds if it is violated by no more; `_TOLERATED`, by which samples count as easy.
-    limit : int
-        How many are handed out at a time, the worst first.
-    """
-
-    def __init__(
-        self, features: FeatureMap, signs: NDArray[np.int8], *, tol: float = _TOLERATED, limit: int = 64
-    ) -> None:
-        self.features, self.signs, self.tol, self.limit = features, signs, tol, limit
-
-    def violated(self, weights: NDArray[np.float64], scores: Scores, problems: NDArray[np.int64]) -> list[Violation]:
-        """For each problem the easy samples that lie most inside the margin."""
-        found = []
-        for row, problem in zip(scores.values, problems, strict=True):
-            easy = np.flatnonzero(self.signs[problem])
-            missing = 1.0 - self.signs[problem, easy] * row[easy]
-            worst = np.argsort(-missing, kind="stable")[: self.limit]
-            names = easy[worst[missing[worst] > self.tol]]
-            rows = self.signs[problem, names][:, None] * self.features.rows(names)
-            found.append(Violation(names, rows, np.ones(names.size)))
-        return found
 
 
 class ApproximateRankSVC(RankSVC):
@@ -147,14 +115,14 @@ class ApproximateRankSVC(RankSVC):
         chosen = np.flatnonzero(usable)
         known = targets.known()
         first = RankingObjective(features, targets.lists_of(usable), get_loss("zero-one"))
-        self._finish_with = first, targets, usable
+        self._finish_with = first, first, targets, usable
         binary, n_passes = self._binary_svm(features, targets, usable, tuning)
         margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
         signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
         self._describe(binary, signs, targets, usable)
         problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
         objective = RankingObjective(features, problems, get_loss(self.loss))
-        self._finish_with = objective, targets, usable
+        self._finish_with = objective, first, targets, usable
         # w₀ satisfies all constraints: the search begins with a feasible point.
         constraints = EasySamples(features, signs)
         result = self._solve(objective, tuning, n_passes + 1, start=binary, constraints=constraints)
@@ -214,7 +182,7 @@ class ApproximateRankSVC(RankSVC):
         for label in (True, False):
             mine = np.flatnonzero(known & (relevant == label))
             # Support vectors lie at 1 but for rounding: the last bit must not decide.
-            easy = mine[margins[mine] >= 1.0 - _TOLERATED]
+            easy = mine[margins[mine] >= 1.0 - TOLERATED]
             easy = easy[np.argsort(-margins[easy], kind="stable")][: round(self.keep_easy * easy.size)]
             # A ranking needs both classes: if no sample of this one is difficult, the least easy one is.
             if easy.size == mine.size:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankhinge.objective import RankingObjective
-from rankhinge.svm.variance import variances_within
+from rankhinge.svm.protocol import FitObjective
 
 __all__ = ["CONSTANT", "are_constant", "ways_out"]
 
@@ -18,12 +17,12 @@ _SIZES = (1e-3, 1.0, 1e3)
 _ROUNDING = 1e-9
 
 
-def are_constant(objective: RankingObjective, k: int) -> bool:
+def are_constant(objective: FitObjective, k: int) -> bool:
     """Whether the features of problem k are equal for all samples of each list."""
-    return not variances_within(objective.features, objective.problems[k]).any()
+    return not objective.variances(k).any()
 
 
-def ways_out(objective: RankingObjective, k: int, instead: str = "") -> str:
+def ways_out(objective: FitObjective, k: int, instead: str = "") -> str:
     """What there is to be done about coefficients of problem k that are all 0, by the convex bound.
 
     `instead` names what else the machine offers.
@@ -35,7 +34,7 @@ def ways_out(objective: RankingObjective, k: int, instead: str = "") -> str:
     return f"The bound of this loss has its minimum there whatever C is. Choose {instead or 'another loss'}"
 
 
-def _falls(objective: RankingObjective, k: int) -> bool:
+def _falls(objective: FitObjective, k: int) -> bool:
     """Whether J falls from 0 along its slope, however small the features are; two passes over X."""
     here = objective.zeros(np.array([k]))
     bottom = objective.evaluate(here)
@@ -45,7 +44,7 @@ def _falls(objective: RankingObjective, k: int) -> bool:
     if largest == 0.0:
         return False
     ahead = objective.score(-slope / largest, np.array([k]))
-    farthest = np.max(np.abs(ahead.values))
+    farthest = float(objective.largest(ahead)[0])
     if farthest == 0.0:
         return False
     points = (objective.along(here, ahead, np.array([size / farthest])) for size in _SIZES)

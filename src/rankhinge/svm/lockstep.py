@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.features import FeatureMap
+from rankhinge.svm.protocol import FitObjective
 
 __all__ = ["side_by_side"]
 
@@ -15,7 +16,7 @@ __all__ = ["side_by_side"]
 _ENTRIES, _PART_OF_X, _WEIGHTS = 1 << 23, 1 / 8, 16
 
 
-def side_by_side(features: FeatureMap, n_problems: int) -> list[NDArray[np.int64]]:
+def side_by_side(features: FeatureMap | FitObjective, n_problems: int) -> list[NDArray[np.int64]]:
     """The numbers of the problems, in as few groups of about the same size as memory allows."""
     by_scores = max(_ENTRIES // features.n_samples, int(_PART_OF_X * features.n_features))
     by_weights = max(_ENTRIES, features.n_entries) // (_WEIGHTS * features.n_features)

@@ -21,7 +21,7 @@ from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import fitting, warn_user
 from rankhinge.svm.foreign import OF_CLASSES, explaining
 from rankhinge.svm.quality import labels_quality
-from rankhinge.svm.threshold import classes_of, constant_intercepts, cut_ranking
+from rankhinge.svm.threshold import Cut, classes_of, constant_intercepts
 
 __all__ = ["RankSVC"]
 
@@ -242,23 +242,20 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
         features = feature_map(X)
         objective = RankingObjective(features, targets.lists_of(usable), get_loss(self.loss))
-        self._finish_with = (objective, targets, usable)
+        self._finish_with = (objective, objective, targets, usable)
         earlier = self._earlier_coef(usable.size)
         result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)
         self._warn_of_flaws(self._store(result), objective)
 
     def _fitted(self, result: SolverResult) -> tuple[dict[str, Any], SolverResult]:
         """Coefficients, thresholds and certificates, also after an interrupt."""
-        objective, targets, usable = self._finish_with
-        places = np.flatnonzero(usable)
+        objective, labelled, targets, usable = self._finish_with
+        places, rule = np.flatnonzero(usable), Cut(targets.kind, self.threshold)
         intercept, slope = constant_intercepts(targets, usable), np.ones(usable.size)
 
-        def cut(c: int, scores: NDArray[np.float64]) -> None:
-            k = places[c]
-            known = slice(None) if targets.labelled is None else targets.labelled[k]
-            intercept[k], slope[k] = cut_ranking(
-                targets.kind, scores[known], targets.relevant[k][known], self.threshold
-            )
+        def cut(problems: NDArray[np.int64], scores: Any) -> None:
+            for k, (mine, own) in zip(places[problems], labelled.cut(scores, rule), strict=True):
+                intercept[k], slope[k] = mine, own
 
         certified, own = self._last_word(result, objective, cut)
         fitted = self._certificate(certified, usable)

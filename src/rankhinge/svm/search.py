@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
+from rankhinge.objective.variance import variances_within
 from rankhinge.problems import Lists
 from rankhinge.svm._base import LinearRankingMachine, Tuning
 from rankhinge.svm._fitting import Unfinished, warn_user
@@ -23,10 +24,9 @@ from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.results import Candidate, summary
-from rankhinge.svm.tight import given_start, n_negatives, unit_of_init_C, warn_of_units
+from rankhinge.svm.tight import given_start, unit_of_init_C, warn_of_units
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
 from rankhinge.svm.units import EXPONENTS, Bearing, bearing_of, feature_scale
-from rankhinge.svm.variance import variances_within
 
 __all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
 
@@ -193,15 +193,15 @@ class Search(LinearRankingMachine):
     ) -> tuple[Any, Tuning]:
         """Unit, reach, scale and C of the start of each problem; the unit is the same for all."""
         K = len(problems)
-        negatives = np.array([1.0 if lists is None else n_negatives(lists) for lists in problems.values()])
+        negatives = np.array([1.0 if lists is None else lists.n_negatives() for lists in problems.values()])
         asked = np.array([lists is not None for lists in problems.values()])
-        known = [lists for lists in problems.values() if lists is not None]
+        n_samples = np.array([lists.offsets[-1] for lists in problems.values() if lists is not None])
         ways = []
         for unit in units:
             for init in self._inits(K, self.n_features_in_):
                 size = np.ones(K)
                 if self.init_Cs is None or isinstance(self.init_Cs, Integral):
-                    size[asked] = unit_of_init_C(init, known, unit.bearing)
+                    size[asked] = unit_of_init_C(init, n_samples, unit.bearing)
                 start = init if isinstance(init, str) else unit.coordinates.inside(init)
                 ways.append((unit, tight_grid(start, self.init_Cs, self.scales, self.reaches, negatives, size)))
         unfinished = Unfinished()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-__all__ = ["best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_ranking", "cut_rankings"]
+__all__ = ["Cut", "best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_ranking", "cut_rankings"]
 
 _NEWTON_STEPS = 100
 _LEAST_SLOPE = 1e-6
@@ -123,6 +124,22 @@ def constant_intercepts(targets: Any, usable: NDArray[np.bool_]) -> NDArray[np.f
     for k in np.flatnonzero(~usable).tolist():
         intercepts[k] = 1.0 if targets.relevant[k][_labelled(targets, k)].any() else -1.0
     return intercepts
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How decisions are made of scores: the kind of the target, and the rule, as for `cut_rankings`.
+
+    Called with the scores and the relevance of one problem's samples. As a value, so that who holds the scores
+    elsewhere can follow the rule by other means.
+    """
+
+    kind: str
+    threshold: str | float
+
+    def __call__(self, scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple[float, float]:
+        """Intercept and slope."""
+        return cut_ranking(self.kind, scores, relevant, self.threshold)
 
 
 def cut_rankings(

@@ -26,20 +26,17 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
-from rankhinge.objective import RankingObjective, Scores
-from rankhinge.problems import Lists
 from rankhinge.solvers import Deadline, make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
-from rankhinge.svm.units import Bearing
-from rankhinge.svm.variance import drowning
+from rankhinge.svm.protocol import FitObjective
+from rankhinge.svm.units import Bearing, drowning
 
 __all__ = [
     "AUTO_TIGHTNESS",
     "LARGEST",
     "find_start",
     "given_start",
-    "n_negatives",
     "rescaled",
     "unit_of_C",
     "unit_of_init_C",
@@ -58,7 +55,7 @@ _CONVEX_INIT_C = 100.0
 
 def find_start(
     init: Any,
-    objective: RankingObjective,
+    objective: FitObjective,
     C: NDArray[np.float64],
     *,
     tol: float,
@@ -72,7 +69,7 @@ def find_start(
     Parameters
     ----------
     init : {"logistic", "convex"} or ndarray of shape (K, d)
-    objective : RankingObjective
+    objective : FitObjective
     C : ndarray of shape (K,)
         Of the logistic regression or of the convex bound.
     deadline : Deadline
@@ -129,51 +126,45 @@ def given_start(init: Any, n_problems: int, n_features: int) -> NDArray[np.float
     return normalised
 
 
-def rescaled(objective: RankingObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+def rescaled(objective: FitObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients (d, K) whose scores have the standard deviations `scale` within the lists; one pass over X.
 
     Where all scores of a list are equal, no factor will do: 0.
     """
-    rows = objective.score(coef, np.arange(objective.n_problems)).values
-    spread = np.array([_spread(lists, row) for lists, row in zip(objective.problems, rows, strict=True)])
+    spread = objective.spread(objective.score(coef, np.arange(objective.n_problems)))
     factor = np.divide(scale, spread, out=np.zeros_like(spread), where=spread > 0)
     rescaled: NDArray[np.float64] = coef * factor
     return rescaled
 
 
-def unit_of_C(objective: RankingObjective, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_of_C(objective: FitObjective, centre: NDArray[np.float64]) -> NDArray[np.float64]:
     """``‖w₀‖ / ‖∇T(w₀)‖`` of each problem, for centres (d, K); two passes over X."""
-    K = objective.n_problems
-    scores = objective.score(centre, np.arange(K))
-    u: Any = objective.evaluate_tight(scores).coefficients
-    generator = np.random.default_rng(0)
-    # What no sample has does not count: a combination of all rows shows which columns are empty.
-    rows = Scores(generator.uniform(1.0, 2.0, (1, objective.n_samples)), np.zeros(1, np.int64))
-    *slopes, sums = objective.adjoint(objective.join([objective.split(u, 1, generator), rows])).T
-    parts = np.stack(slopes).reshape(K, 2, -1)
-    length = np.linalg.norm(centre * (sums != 0.0)[:, None], axis=0)
-    slope = np.linalg.norm(parts.sum(axis=1), axis=1)
+    scores = objective.score(centre, np.arange(objective.n_problems))
+    found = objective.apart(objective.evaluate_tight(scores).coefficients)
+    # What no sample has does not count.
+    length = np.linalg.norm(centre * found.occupied[:, None], axis=0)
+    slope = np.linalg.norm(found.rising + found.falling, axis=0)
     # Of samples that are tied the coefficients cancel, or their features do: what is left then is rounding.
-    size, whole = np.abs(u.values).sum(axis=1), np.linalg.norm(parts, axis=2).sum(axis=1)
-    changes = (size > _ROUNDING) & (slope > _ROUNDING * whole)
+    whole = np.linalg.norm(found.rising, axis=0) + np.linalg.norm(found.falling, axis=0)
+    changes = (found.sizes > _ROUNDING) & (slope > _ROUNDING * whole)
     # Where the loss does not change, or there is no start, any C will do.
     unit = np.divide(length, slope, out=length**2, where=changes)
     return np.where(unit > 0, unit, 1.0)
 
 
-def unit_of_init_C(init: Any, problems: list[Lists], bearing: Bearing) -> NDArray[np.float64]:
-    """C of the starts of some kind, where nothing else is asked for, (K,).
+def unit_of_init_C(init: Any, n_samples: NDArray[np.int64], bearing: Bearing) -> NDArray[np.float64]:
+    """C of the starts of some kind, where nothing else is asked for, (K,), for problems with so many samples.
 
     For the logistic regression the variance of the scores that its prior allows, over the sum of the features'
     variances; for others it does not depend on the features.
     """
-    K, variance = len(problems), bearing.variance
+    variance = bearing.variance
     if not isinstance(init, str) or init != "logistic":
-        return np.full(K, _CONVEX_INIT_C)
+        return np.full(n_samples.size, _CONVEX_INIT_C)
     # Features that are constant within the lists rank nothing, whatever C is; those that overflow are refused later.
     if not 1.0 / LARGEST < variance < np.inf:
-        return np.ones(K)
-    return np.array([bearing.spread(lists) / variance for lists in problems])
+        return np.ones(n_samples.size)
+    return bearing.spread(n_samples) / variance
 
 
 def warn_of_units(variances: NDArray[np.float64], names: Any = None) -> None:
@@ -187,22 +178,3 @@ def warn_of_units(variances: NDArray[np.float64], names: Any = None) -> None:
             f"{large.size} of {variances.size} features, {which} most of all, hold {share:.4g} % of the variance: the "
             "others can hardly count beside them, in the start and in the pull towards it. standardize='auto' helps"
         )
-
-
-def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:
-    """Standard deviation of the scores about the means of their lists."""
-    inside = lists.gather(scores)
-    sizes = np.diff(lists.offsets)
-    means = np.add.reduceat(inside, lists.offsets[:-1]) / sizes
-    deviation = float(np.std(inside - np.repeat(means, sizes)))
-    # What rounding leaves of equal scores is no spread.
-    return deviation if deviation > 1e-12 * float(np.max(np.abs(inside))) else 0.0
-
-
-def n_negatives(lists: Lists) -> float:
-    """Negatives of a list, averaged with the weights of lists and levels."""
-    total = weights = 0.0
-    for level in lists.levels:
-        counts = np.add.reduceat((~level.relevant).astype(np.float64), lists.offsets[: level.n_lists])
-        total, weights = total + float(level.weights @ counts), weights + float(level.weights.sum())
-    return total / weights

@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.problems import Lists
-
-__all__ = ["EXPONENTS", "Bearing", "bearing_of", "effective", "exponent_of", "feature_scale", "n_positives"]
+__all__ = ["EXPONENTS", "Bearing", "bearing_of", "drowning", "effective", "exponent_of", "feature_scale"]
 
 # Columns that share the variance: fewer are told to be in mixed units. On 62 problems, narrow and wide, the place
 # hardly mattered between 20 and 60.
@@ -33,6 +31,11 @@ _POSITIVES_A_FEATURE, _LEAST_REACH, _MOST_REACH = 30.0, 0.03, 1.0
 # Variance of the scores that the start's prior allows: samples for each effective feature over this, within these.
 _SAMPLES_A_FEATURE, _LEAST_SPREAD, _MOST_SPREAD = 3.0, 3.0, 30.0
 
+# Features drown the others if, with none above so many times the median, the variances would add up to so much less,
+# and if the largest is that far above the median. With words of texts, pixels or frequent categories the sum shrinks by
+# factors of 1 to 3; the variances of rare categories are a thousandth of others, and still they are in the same unit.
+_LARGE, _LESS, _APART = 10.0, 30.0, 5000.0
+
 
 class Bearing(NamedTuple):
     """What the features of a fit are like, in the unit they count in: their variances' sum, and how many share it."""
@@ -40,15 +43,13 @@ class Bearing(NamedTuple):
     variance: float
     effective: float
 
-    def reach(self, lists: Lists) -> float:
-        """How far a fit to these lists may move from its start, where nothing else is asked for."""
-        wanted = n_positives(lists) / (_POSITIVES_A_FEATURE * self.effective)
-        return float(np.clip(wanted, _LEAST_REACH, _MOST_REACH))
+    def reach(self, n_positives: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How far fits to so many positives may move from their start, where nothing else is asked for."""
+        return np.clip(n_positives / (_POSITIVES_A_FEATURE * self.effective), _LEAST_REACH, _MOST_REACH)
 
-    def spread(self, lists: Lists) -> float:
-        """Variance of the scores by the prior of the start, where nothing else is asked for."""
-        n_samples = int(lists.offsets[-1])
-        return float(np.clip(n_samples / (_SAMPLES_A_FEATURE * self.effective), _LEAST_SPREAD, _MOST_SPREAD))
+    def spread(self, n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Variance of the scores by the prior of the start, where nothing else is asked for, with so many samples."""
+        return np.clip(n_samples / (_SAMPLES_A_FEATURE * self.effective), _LEAST_SPREAD, _MOST_SPREAD)
 
 
 def effective(variances: NDArray[np.float64]) -> float:
@@ -83,6 +84,15 @@ def bearing_of(variances: NDArray[np.float64], scale: NDArray[np.float64] | None
         return Bearing(float(own.sum()), effective(own))
 
 
-def n_positives(lists: Lists) -> int:
-    """Samples that are relevant at all, in all lists."""
-    return max(int(np.count_nonzero(level.relevant)) for level in lists.levels)
+def drowning(variances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Which features vary so much that the others count for nothing in a sum of the variances; mostly none."""
+    varying = variances[variances > 0]
+    total = varying.sum()
+    if varying.size == 0 or not np.isfinite(total):
+        return np.zeros(0, np.int64)
+    # Of the two in the middle the smaller one: half of the features may be the large ones.
+    median = np.quantile(varying, 0.5, method="lower")
+    large = _LARGE * median
+    if total <= _LESS * np.minimum(varying, large).sum() or varying.max() <= _APART * median:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(variances > large)

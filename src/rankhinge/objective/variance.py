@@ -11,16 +11,12 @@ from rankhinge._jit import kernel
 from rankhinge.features import FeatureMap
 from rankhinge.problems import Lists
 
-__all__ = ["drowning", "variances_within"]
+__all__ = ["variances_within"]
 
 # Rows are looked at in blocks of about so many entries.
 _BLOCK_ENTRIES = 1 << 18
 # Squares of distances to a mean that are less than this part of the squares themselves are rounding.
 _ROUNDING_SQUARED = 1e-26
-# Features drown the others if, with none above so many times the median, the variances would add up to so much less,
-# and if the largest is that far above the median. With words of texts, pixels or frequent categories the sum shrinks by
-# factors of 1 to 3; the variances of rare categories are a thousandth of others, and still they are in the same unit.
-_LARGE, _LESS, _APART = 10.0, 30.0, 5000.0
 
 
 def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
@@ -46,20 +42,6 @@ def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
     with np.errstate(over="ignore", invalid="ignore"):
         totals = _of_rows(features, lists) if matrix is None else _of_entries(matrix, lists)
         return totals / int(lists.offsets[-1])
-
-
-def drowning(variances: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Which features vary so much that the others count for nothing in a sum of the variances; mostly none."""
-    varying = variances[variances > 0]
-    total = varying.sum()
-    if varying.size == 0 or not np.isfinite(total):
-        return np.zeros(0, np.int64)
-    # Of the two in the middle the smaller one: half of the features may be the large ones.
-    median = np.quantile(varying, 0.5, method="lower")
-    large = _LARGE * median
-    if total <= _LESS * np.minimum(varying, large).sum() or varying.max() <= _APART * median:
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(variances > large)
 
 
 def _of_rows(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:

@@ -1,0 +1,172 @@
+"""What arrays offer the bundle solver besides: spans, random parts, and single lists.
+
+A span holds the scores of a few directions of each problem, so that any point between them is scored without a pass
+over X.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.features import FeatureMap
+from rankhinge.inference import core
+from rankhinge.losses import RankingLoss
+from rankhinge.objective.handles import Evaluation, Scores
+from rankhinge.problems import Lists
+
+__all__ = ["Span", "Spans"]
+
+
+class Span(NamedTuple):
+    """Scores of T directions for each of m problems.
+
+    They take most of the memory of a fit, so they are widened and narrowed where they are: what these two return stands
+    for the same memory as the span before, which is not to be used any more.
+
+    Attributes
+    ----------
+    rows : tuple of ndarray of shape (capacity, n)
+        For each problem; the first T rows are in use.
+    width : int
+        T.
+    problems : ndarray of shape (m,)
+    """
+
+    rows: tuple[NDArray[np.float64], ...]
+    width: int
+    problems: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], problems: NDArray[np.int64], capacity: int) -> Span:
+        """A span of one direction for each problem, with the given scores (m, n), and room for more."""
+        rows = tuple(np.empty((max(capacity, 1), scores.shape[1])) for _ in scores)
+        for room, row in zip(rows, scores, strict=True):
+            room[0] = row
+        return cls(rows, 1, problems)
+
+    def select(self, places: NDArray[np.int64]) -> Span:
+        """Some of the problems; nothing is copied."""
+        return Span(tuple(self.rows[place] for place in places), self.width, self.problems[places])
+
+    def mix(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores (m, n) of one point of each problem, by its coordinates (m, T)."""
+        mixed = np.empty((len(self.rows), self.rows[0].shape[1]))
+        for weights, room, out in zip(coordinates, self.rows, mixed, strict=True):
+            np.dot(weights, room[: self.width], out=out)
+        return mixed
+
+    def slopes(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``Σ u s`` (m, T) of each problem's coefficients (m, n) with each of its rows."""
+        return np.stack([room[: self.width] @ row for room, row in zip(self.rows, u, strict=True)])
+
+    def widen(self, scores: NDArray[np.float64]) -> Span:
+        """With r more directions a problem, by their scores (m r, n)."""
+        new = scores.reshape(len(self.rows), -1, scores.shape[1])
+        width = self.width + new.shape[1]
+        grown = tuple(_with_room(room, self.width, width) for room in self.rows)
+        for room, more in zip(grown, new, strict=True):
+            room[self.width : width] = more
+        return Span(grown, width, self.problems)
+
+    def narrow(self, weights: NDArray[np.float64]) -> Span:
+        """With a single combination, by weights (m, t), in place of the t oldest directions."""
+        t = weights.shape[1]
+        width = self.width - t + 1
+        for weight, room in zip(weights, self.rows, strict=True):
+            room[0] = weight @ room[:t]
+            # Row by row: NumPy would copy all of them where the two places overlap.
+            for place in range(1, width):
+                room[place] = room[place + t - 1]
+        return Span(self.rows, width, self.problems)
+
+
+def _with_room(room: NDArray[np.float64], used: int, capacity: int) -> NDArray[np.float64]:
+    """The same rows, in an array with room for so many."""
+    if capacity <= room.shape[0]:
+        return room
+    larger = np.empty((capacity, room.shape[1]))
+    larger[:used] = room[:used]
+    return larger
+
+
+class Spans:
+    """The part of `rankhinge.solvers.protocol.SpanObjective` and `BlockObjective` that needs arrays; a mixin."""
+
+    features: FeatureMap
+    problems: list[Lists]
+    loss: RankingLoss
+    n_samples: int
+
+    def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
+        """Of the objective."""
+        raise NotImplementedError
+
+    def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
+        """Of the objective."""
+        raise NotImplementedError
+
+    def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
+        """Of the objective."""
+        raise NotImplementedError
+
+    def span(self, scores: Scores, capacity: int) -> Span:
+        """A span of one direction for each row, with room for so many in all."""
+        return Span.of(scores.values, scores.problems, capacity)
+
+    def mix(self, span: Span, coordinates: NDArray[np.float64]) -> Scores:
+        """Scores of a point of each problem, by its coordinates (m, T) in the span; no pass over X."""
+        return Scores(span.mix(coordinates), span.problems)
+
+    def slopes(self, coefficients: Scores, span: Span) -> NDArray[np.float64]:
+        """``Σ u s`` of each problem with each of its directions in a span, (m, T); no pass over X."""
+        return span.slopes(coefficients.values)
+
+    def widen(self, span: Span, scores: Scores) -> Span:
+        """The span with r more directions a problem, by their scores, problem by problem."""
+        return span.widen(scores.values)
+
+    def narrow(self, span: Span, weights: NDArray[np.float64]) -> Span:
+        """The span with one combination, by weights (m, t), in place of its t oldest directions."""
+        return span.narrow(weights)
+
+    def split(self, coefficients: Scores, n_parts: int, generator: np.random.Generator) -> Scores:
+        """Each problem's u as a sum of ``2 n_parts``: its negative and its positive entries, cut at random."""
+        m = coefficients.problems.size
+        parts = np.zeros((m, 2 * n_parts, self.n_samples))
+        which = generator.integers(n_parts, size=self.n_samples)
+        place = np.arange(self.n_samples)
+        for part, u in zip(parts, coefficients.values, strict=True):
+            part[which + n_parts * (u > 0), place] = u
+        return Scores(parts.reshape(-1, self.n_samples), np.repeat(coefficients.problems, 2 * n_parts))
+
+    def block_weights(self, problem: int) -> NDArray[np.float64]:
+        """π of a problem's lists."""
+        return self.problems[problem].weights
+
+    def block_plane(
+        self, weights: NDArray[np.float64], problem: int, block: int
+    ) -> tuple[float, NDArray[np.float64], float]:
+        """Δ, ``X_qᵀ u`` and J of one list's own hinge at these weights."""
+        lists = self.problems[problem]
+        if lists.n_lists == 1:
+            # Its rows may be all of X, which is not to be copied.
+            whole = self.evaluate(self.score(weights[:, None], np.array([problem])))
+            u: Any = whole.coefficients
+            return float(whole.loss[0]), self.adjoint(u)[:, 0], float(whole.value[0])
+        inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
+        index = np.arange(inside.start, inside.stop) if lists.index is None else lists.index[inside]
+        rows = self.features.rows(index)
+        scores = rows @ weights
+        loss, value, total = 0.0, 0.0, np.zeros_like(scores)
+        for level in lists.levels:
+            if block >= level.n_lists:
+                continue
+            relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
+            if weight > 0 and (not self.loss.is_ranking or not relevant.all()):
+                found = core.infer_one(scores, relevant, self.loss)
+                loss, value = loss + weight * found.loss, value + weight * found.value
+                total += weight * found.coefficients
+        return loss, rows.T @ total, value
