@@ -39,9 +39,7 @@ class HingeObjective(LatentObjective):
         super().__init__(features, problems, get_loss("zero-one"), books)
         self._positive_weight = positive_weight
 
-    def hinge(
-        self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None, rule: Any = None
-    ) -> tuple[float, float]:
+    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
         """J, the offset of its plane, and u, of problem k for the scores of bags."""
         relevant = self.bags[k].lists.levels[0].relevant
         sign = np.where(relevant, 1.0, -1.0)

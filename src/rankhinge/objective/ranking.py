@@ -118,13 +118,13 @@ class RankingObjective(Spans, Reductions):
 
     def evaluate_tight(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """T, Δ of the most violating rankings, and u less that of the ranking by the scores; no pass over X."""
-        found = self.for_each(partial(self.hinge, rule=self._tight), scores, coefficients)
+        found = self.for_each(partial(self._over_levels, rule=self._tight), scores, coefficients)
         # Rounding must not show a bound below the least loss.
         return found._replace(value=np.maximum(found.value, 0.0))
 
     def reference(self, scores: Scores) -> Evaluation:
         """``H = max_R F(R; s)``, its loss 0, and u of the ranking by the scores; no pass over X."""
-        return self.for_each(partial(self.hinge, rule=_ranked), scores)
+        return self.for_each(partial(self._over_levels, rule=_ranked), scores)
 
     def evaluate_against(self, scores: Scores, reference: Scores, coefficients: bool = True) -> Evaluation:
         """``J(s) - Σ r s``, Δ and u - r, with r from the row of `reference` that belongs to the problem; no pass.
@@ -151,10 +151,14 @@ class RankingObjective(Spans, Reductions):
         value, loss = np.array(found, dtype=np.float64).reshape(-1, 2).T.copy()
         return Evaluation(value, loss, None if u is None else Scores(u, scores.problems))
 
-    def hinge(
+    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
+        """J and Δ of problem k for these scores (n,); writes u if there is room for it."""
+        return self._over_levels(k, scores, u)
+
+    def _over_levels(
         self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None, rule: Rule | None = None
     ) -> tuple[float, float]:
-        """J and Δ of problem k for these scores (n,), or what another rule makes of each level; writes u if asked."""
+        """J and Δ of problem k, or what another rule makes of its levels, by their weights; writes u."""
         lists = self.problems[k]
         inside = scores if lists.index is None else lists.gather(scores)
         value = loss = 0.0
