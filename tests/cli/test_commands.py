@@ -44,6 +44,56 @@ def test_train_chooses_and_tells(call, files, tmp_path):
     assert loaded.score(data.X, data.y, qid=data.qid) == pytest.approx(facts["training_metric"], abs=1e-12)
 
 
+def test_train_chooses_the_bound(call, files, tmp_path):
+    models = {bound: tmp_path / f"{bound}.safetensors" for bound in ("tight", "convex", "chosen")}
+    train = ("train", files / "fold" / "train.txt", "--folds", 2, "--loss", "ndcg@3", "--json", "-o")
+    for bound in ("tight", "convex"):
+        assert call(*train, models[bound], "--bound", bound).facts["bound"] == bound
+    facts = call(*train, models["chosen"]).facts
+    loaded = {bound: rankhinge.load(path) for bound, path in models.items()}
+    # On the same folds as each by itself.
+    assert facts["fold_scores"] == {bound: loaded[bound].best_score_ for bound in ("tight", "convex")}
+    best = max(facts["fold_scores"], key=facts["fold_scores"].get)
+    assert facts["bound"] == loaded["chosen"].bound == best
+    np.testing.assert_array_equal(loaded["chosen"].coef_, loaded[best].coef_)
+
+
+def test_train_by_a_given_reach(call, files, tmp_path):
+    model = tmp_path / "m.safetensors"
+    facts = call("train", files / "rows.txt", "--reach", 0.5, "-o", model, "--json").facts
+    assert (facts["estimator"], facts["bound"], facts["reach"]) == ("RankSVC", "tight", 0.5)
+    data = datasets.load(files / "rows.txt")
+    expected = rankhinge.RankSVC(reach=0.5, random_state=0).fit(data.X, data.y)
+    np.testing.assert_array_equal(rankhinge.load(model).coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("given", ["uniform", "1,3"])
+def test_grades_for_a_loss_without(call, files, tmp_path, given):
+    model, train = tmp_path / "m.safetensors", files / "fold" / "train.txt"
+    done = call("train", train, "--loss", "ap", "--C", 1, "--level-weights", given, "-o", model)
+    assert done.code == 0, done.err
+    weights = "uniform" if given == "uniform" else [1.0, 3.0]
+    data = datasets.load(train)
+    expected = rankhinge.SVMRanker("ap", 1.0, bound="convex", level_weights=weights, random_state=0)
+    np.testing.assert_array_equal(rankhinge.load(model).coef_, expected.fit(data.X, data.y, qid=data.qid).coef_)
+
+
+def test_grades_made_binary(call, files, tmp_path):
+    model, fold = tmp_path / "m.safetensors", files / "fold"
+    options = ("--relevant-from", 2)
+    train = ("train", fold / "train.txt", "--loss", "ap", "--C", 1, "-o", model, *options)
+    done = call(*train, "--test", fold / "test.txt", "--json")
+    assert done.code == 0, done.err
+    data, test = datasets.load(fold / "train.txt"), datasets.load(fold / "test.txt")
+    expected = rankhinge.SVMRanker("ap", 1.0, bound="convex", random_state=0).fit(data.X, data.y >= 2, qid=data.qid)
+    np.testing.assert_array_equal(rankhinge.load(model).coef_, expected.coef_)
+    # The test part is read alike, and so is whatever else is told so.
+    ap = metrics.average_precision(test.y >= 2, expected.predict(test.X), qid=test.qid, no_positives="skip")
+    assert done.facts["test"]["metrics"]["ap"]["value"] == pytest.approx(ap, abs=1e-12)
+    judged = call("evaluate", model, fold / "test.txt", "--metric", "ap", "--json", *options)
+    assert judged.facts["metrics"]["ap"]["value"] == pytest.approx(ap, abs=1e-12)
+
+
 def test_train_from_kept_data_is_the_same(call, files, tmp_path):
     text, kept = files / "rows.txt", tmp_path / "rows.npz"
     first, second = tmp_path / "a.safetensors", tmp_path / "b.safetensors"

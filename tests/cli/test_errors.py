@@ -30,11 +30,34 @@ def one_line(done, code):
         (["train", "x", "--C", "-1"], "argument --C: -1 is not above 0 (see rankhinge train --help)"),
         (["train", "x", "--C", "nan"], "argument --C: nan is not above 0 (see rankhinge train --help)"),
         (["train", "x", "--folds", "1"], "argument --folds: 1 is not at least 2 (see rankhinge train --help)"),
+        (
+            ["train", "x", "--C", "1", "--reach", "1"],
+            "argument --reach: not allowed with argument --C (see rankhinge train --help)",
+        ),
+        (
+            ["train", "x", "--level-weights", "1;2"],
+            "argument --level-weights: '1;2' is neither uniform nor numbers as in 1,1,2 (see rankhinge train --help)",
+        ),
         (["train", "x", "--tol", "q"], "argument --tol: invalid float value: 'q' (see rankhinge train --help)"),
     ],
 )
 def test_usage(call, arguments, message):
     assert one_line(call(*arguments), 2) == message
+
+
+def test_options_that_contradict(call, files):
+    rows, train = files / "rows.txt", files / "fold" / "train.txt"
+    found = one_line(call("train", rows, "--C", 1, "--bound", "tight"), 2)
+    assert found == "--C is the strength of the convex bound, not of the tight one"
+    found = one_line(call("train", rows, "--reach", 1, "--folds", 3), 2)
+    assert found == "reach is given: there is nothing to choose by folds or by validation data"
+    found = one_line(call("train", rows, "--level-weights", "uniform"), 2)
+    assert found == f"--level-weights is for queries, but {rows} has no qid"
+    found = one_line(call("train", train, "--loss", "rr"), 2)
+    assert found == (
+        f"{train} has 3 grades, but the loss 'rr' knows relevant and not relevant only: give --relevant-from GRADE or "
+        "--level-weights uniform"
+    )
 
 
 def test_unknown_metric(call, files):

@@ -134,19 +134,59 @@ def test_a_pipeline_that_lets_names_through():
     assert pipeline.score(FRAME, Y) == pytest.approx(expected.score(scaled, Y, qid=QID), abs=1e-12)
 
 
-def test_importance_per_query():
-    model = ranker().fit(FRAME, Y)
-    found = permutation_importance(model, FRAME, Y, n_repeats=3, random_state=0).importances_mean
-    features = FRAME.drop(columns="qid")
-    # Left out: the queries come by another way.
-    alone = permutation_importance(
-        model, features, Y, scoring=lambda model, X, y: model.score(X, y, qid=QID), n_repeats=3, random_state=0
-    ).importances_mean
-    assert found.shape == (4,)
-    assert alone.shape == (3,)
+def importances(model, X, **options):
+    return permutation_importance(model, X, Y, n_repeats=3, random_state=0, **options).importances_mean
+
+
+def test_importance_leaves_out_queries_in_the_index():
+    indexed = FRAME.set_index("qid")
+    model = ranker().fit(indexed, Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    found = importances(model, indexed)
+    by_hand = importances(model, indexed, scoring=lambda model, X, y: model.score(X, y, qid=QID))
+    assert found.shape == (3,)
+    np.testing.assert_allclose(found, by_hand, rtol=0, atol=1e-12)
+    assert found.max() > 0.01
+    with pytest.warns(UserWarning, match="were in the fit with another number of rows"):
+        # Some rows of each query, drawn by scikit-learn: they come with their queries, which are cut.
+        importances(model, indexed, max_samples=0.5)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pandas, by place", "array"])
+def test_importance_of_a_query_column_is_nothing(kind):
+    given, column = KINDS[kind]
+    model = ranker(qid_column=column).fit(given, Y)
+    found = importances(model, given, scoring=make_query_scorer("ndcg", gains="exponential", qid=QID))
+    indexed = FRAME.set_index("qid")
+    assert found[1] == 0.0
     # The same seed shuffles each column alike, be there one more or not.
-    np.testing.assert_allclose(found[[0, 2, 3]], alone, rtol=0, atol=1e-12)
-    assert alone.max() > 0.01
+    expected = importances(ranker().fit(indexed, Y), indexed)
+    np.testing.assert_allclose(found[[0, 2, 3]], expected, rtol=0, atol=1e-12)
+
+
+def test_a_scorer_that_knows_its_queries():
+    model, scorer = ranker().fit(FRAME, Y), make_query_scorer("ndcg", gains="exponential", qid=QID)
+    assert scorer(model, FRAME, Y) == pytest.approx(model.score(FRAME, Y), abs=1e-12)
+    assert repr(scorer) == "make_query_scorer('ndcg', qid=..., gains='exponential')"
+    with pytest.raises(ValueError, match=r"knows the queries of 72 rows, but X has 71: tools that cut X"):
+        scorer(model, FRAME[1:], Y[1:])
+    with pytest.raises(ValueError, match="got another qid: leave out one"):
+        scorer(model, FRAME, Y, qid=QID)
+
+
+def test_a_level_of_the_index():
+    """It travels with the rows as a column does, and a column of the same name goes first."""
+    indexed = FRAME.set_index(["qid", pd.Index(range(len(Y)), name="document")])
+    folds = QueryKFold(3, qid_column="qid")
+    np.testing.assert_allclose(
+        cross_val_score(ranker(), indexed, Y, cv=folds), cross_val_score(ranker(), FRAME, Y, cv=folds), atol=1e-12
+    )
+    model = ranker().fit(indexed, Y)
+    np.testing.assert_array_equal(model.predict(indexed), model.predict(FRAME))
+    both = FRAME.set_index(pd.Index(["same"] * len(Y), name="qid"))
+    assert ranker().fit(both, Y).n_queries_ == 9
+    with pytest.raises(ValueError, match="qid differs from"):
+        ranker().fit(indexed, Y, qid=np.roll(QID, 1))
 
 
 def test_a_fold_that_cuts_queries_is_warned_of():

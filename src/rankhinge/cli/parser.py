@@ -73,6 +73,15 @@ def _fraction(text: str) -> float:
     return value
 
 
+def _level_weights(text: str) -> str | list[float]:
+    if text == "uniform":
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither uniform nor numbers as in 1,1,2") from None
+
+
 def _add_data_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("how data files are read")
     group.add_argument(
@@ -95,6 +104,12 @@ def _add_data_options(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--qid", default="auto", metavar="COLUMN", help="of csv and parquet: the queries; default: qid")
     group.add_argument("--no-qid", action="store_true", help="all rows are one list, whatever the file says")
+    group.add_argument(
+        "--relevant-from",
+        type=float,
+        metavar="GRADE",
+        help="make graded labels 0 and 1: what has this grade or a higher one is relevant",
+    )
 
 
 def _add_metric_options(command: argparse.ArgumentParser) -> None:
@@ -130,8 +145,22 @@ def _add_train(commands: Any) -> None:
     command.add_argument(
         "--loss", help="ndcg (default with queries), ap (default without), ndcg@10, precision@1%%, rr, auc, …"
     )
-    command.add_argument("--bound", choices=("convex", "tight"), help="default: tight; with --C convex")
-    command.add_argument("--C", type=_at_least(0, float, True), help="weight of the loss; default: chosen")
+    command.add_argument("--bound", choices=("convex", "tight"), help="default: the one that ranks the folds better")
+    strength = command.add_mutually_exclusive_group()
+    strength.add_argument(
+        "--C", type=_at_least(0, float, True), help="weight of the loss in the convex bound; default: chosen"
+    )
+    strength.add_argument(
+        "--reach",
+        type=_at_least(0, float, True),
+        help="how far the tight bound may move from its start; default: chosen",
+    )
+    command.add_argument(
+        "--level-weights",
+        type=_level_weights,
+        metavar="WEIGHTS",
+        help="of grades 1, 2, … for losses that know relevant and not relevant only: uniform, or numbers as in 1,1,2",
+    )
     held = command.add_mutually_exclusive_group()
     held.add_argument("--validation", metavar="FILE", help="choose by the metric on this file; then train on both")
     held.add_argument(

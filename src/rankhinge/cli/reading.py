@@ -42,9 +42,16 @@ def data_of(arguments: Any, path: str, like: Any = None) -> LetorData:
     n_expected = getattr(like, "n_features_in_", getattr(like, "n_features", data.n_features))
     if data.n_features != n_expected:
         raise DataError(path, f"the model has {n_expected} features, the file {data.n_features}")
-    if arguments.no_qid and data.qid is not None:
-        data = LetorData(data.X, data.y, None, data.comments, data.path, data.index_base, data.feature_names)
-    return data
+    return _as_told(arguments, data)
+
+
+def _as_told(arguments: Any, data: LetorData) -> LetorData:
+    """The data without queries or without grades, if they are to be read so."""
+    qid = None if arguments.no_qid else data.qid
+    y = data.y if arguments.relevant_from is None else (data.y >= arguments.relevant_from).astype(np.float64)
+    if qid is data.qid and y is data.y:
+        return data
+    return LetorData(data.X, y, qid, data.comments, data.path, data.index_base, data.feature_names)
 
 
 def model_of(path: str) -> Any:

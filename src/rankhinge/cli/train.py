@@ -35,12 +35,16 @@ def run(arguments: Any) -> int:
             save_npz(arguments.save_data, data)
     began = time.perf_counter()
     whole, folds = _folds(arguments, data, validation)
-    model = _estimator(arguments, whole, folds)
-    _fit(model, whole)
+    candidates = _candidates(arguments, whole, folds)
+    for candidate in candidates:
+        _fit(candidate, whole)
+    model = _best(candidates)
     seconds = time.perf_counter() - began
     _note_origin(model, data)
     _save(model, arguments.output)
     facts = _facts(model, whole, seconds) | {"output": arguments.output}
+    if len(candidates) > 1:
+        facts["fold_scores"] = {candidate.bound: candidate.best_score_ for candidate in candidates}
     lines = [_text(facts)]
     if test is not None:
         defaults = Namespace(metric=None, gains=None, confidence=0.95, seed=arguments.seed, positive=None)
@@ -118,31 +122,49 @@ def _stacked(data: LetorData, other: LetorData) -> LetorData:
     return LetorData(X, y, qid, path=data.path, index_base=data.index_base, feature_names=data.feature_names)
 
 
-def _estimator(arguments: Any, data: LetorData, folds: Any) -> Any:
-    """A ranker or a classifier, with a search unless everything is given."""
+def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
+    """Rankers or classifiers: one, or one for each bound if the folds are to choose between them."""
     import rankhinge
 
-    given = {
-        "loss": arguments.loss,
-        "bound": arguments.bound,
-        "tol": arguments.tol,
-        "max_iter": arguments.max_iter,
-    }
-    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    shown = arguments.verbose or (sys.stderr.isatty() and not arguments.quiet)
-    parameters |= {"random_state": arguments.seed, "verbose": int(shown)}
+    parameters = _parameters(arguments, data)
     ranks = data.qid is not None
     kind: Any
-    if arguments.C is not None:
+    if arguments.C is not None or arguments.reach is not None:
+        name, bound = ("C", "convex") if arguments.C is not None else ("reach", "tight")
         if folds is not None:
-            raise CommandError("C is given: there is nothing to choose by folds or by validation data", USAGE)
+            raise CommandError(f"{name} is given: there is nothing to choose by folds or by validation data", USAGE)
+        if arguments.bound not in (None, bound):
+            raise CommandError(f"--{name} is the strength of the {bound} bound, not of the {arguments.bound} one", USAGE)
         kind = rankhinge.SVMRanker if ranks else rankhinge.RankSVC
-        # C is the weight of the convex bound.
-        return kind(**{"bound": "convex", "C": arguments.C} | parameters)
+        return [kind(**parameters | {"bound": bound, name: getattr(arguments, name)})]
     kind = rankhinge.SVMRankerCV if ranks else rankhinge.RankSVCCV
-    # Of the two bounds the tight one ranks new data better nearly everywhere; "zero-one" has no ranks.
-    bound = "tight" if get_loss(arguments.loss or "ap").is_ranking else "convex"
-    return kind(cv=folds, **{"bound": bound} | parameters)
+    # Equal seeds draw equal folds, so that the bounds' scores can be compared. "zero-one" ranks nothing: no tight bound.
+    both = ("tight", "convex") if get_loss(arguments.loss or "ap").is_ranking else ("convex",)
+    bounds = both if arguments.bound is None else (arguments.bound,)
+    return [kind(cv=folds, **parameters | {"bound": bound}) for bound in bounds]
+
+
+def _parameters(arguments: Any, data: LetorData) -> dict[str, Any]:
+    """What is the same for all candidates."""
+    names = ("loss", "level_weights", "tol", "max_iter")
+    parameters = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    if data.qid is None and arguments.level_weights is not None:
+        raise CommandError(f"--level-weights is for queries, but {data.path} has no qid", USAGE)
+    loss = get_loss(arguments.loss or "ndcg")
+    n_grades = np.unique(data.y).size
+    if data.qid is not None and n_grades > 2 and not loss.is_graded and arguments.level_weights is None:
+        raise CommandError(
+            f"{data.path} has {n_grades} grades, but the loss {loss.name!r} knows relevant and not relevant only: give "
+            "--relevant-from GRADE or --level-weights uniform",
+            USAGE,
+        )
+    shown = arguments.verbose or (sys.stderr.isatty() and not arguments.quiet)
+    return parameters | {"random_state": arguments.seed, "verbose": int(shown)}
+
+
+def _best(candidates: list[Any]) -> Any:
+    """The candidate that ranks the test parts best; of equal ones the first."""
+    return max(candidates, key=lambda model: model.best_score_) if len(candidates) > 1 else candidates[0]
 
 
 def _fit(model: Any, data: LetorData) -> None:
@@ -194,6 +216,9 @@ def _text(facts: dict[str, Any]) -> str:
     queries = f", {facts['n_queries']:,} queries" if "n_queries" in facts else ""
     size = f"{facts['data']}: {facts['n_rows']:,} rows, {facts['n_features']:,} features{queries}"
     chosen = f"{facts['estimator']}, loss {facts['loss']}, {facts['bound']} bound"
+    if "fold_scores" in facts:
+        scores = ", ".join(f"{bound} {score:.4f}" for bound, score in facts["fold_scores"].items())
+        chosen += f" (on the folds: {scores})"
     # The strength of the bound, by the name that it has there.
     chosen += "".join(f", {name} {_range(facts[name])}" for name in ("C", "reach") if name in facts)
     status = ", ".join(dict.fromkeys(np.atleast_1d(facts["status"]).tolist()))

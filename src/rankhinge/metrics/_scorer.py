@@ -13,7 +13,9 @@ from rankhinge._validation import QueryIds, without_objects
 from rankhinge.metrics._per_query import metric_named
 
 
-def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: Any) -> QueryScorer:
+def make_query_scorer(
+    metric: str | Callable[..., float] = "ndcg", *, qid: QueryIds | None = None, **options: Any
+) -> QueryScorer:
     """Scorer for scikit-learn's tools: the mean of a metric over the queries of the test rows.
 
     The scorer is called as ``scorer(estimator, X, y, qid=qid)``. It requests `qid` from the start,
@@ -30,6 +32,9 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     metric : str or callable
         The name of a metric of this module, ``"ndcg@10"`` and ``"rr"`` included, or
         ``metric(relevance, scores, *, qid, **options)``.
+    qid : array of shape (n,), optional
+        The query of each row, for tools that keep all rows in place: `permutation_importance` may then shuffle a
+        `qid_column` as it likes, and finds that its importance is exactly 0. The scorer takes X with n rows only.
     **options
         Further arguments of the metric, such as ``k``, ``ties`` or ``gains``. Queries without a relevant row are left
         out unless `no_positives` says otherwise: a score of nan would end a search.
@@ -53,7 +58,7 @@ def make_query_scorer(metric: str | Callable[..., float] = "ndcg", **options: An
     except TypeError as error:
         depth = "; a depth is given as k=10 or in the name, as in 'ndcg@10'" if "'k'" in str(error) else ""
         raise TypeError(f"metric {metric!r} with the options {options}: {error}{depth}") from None
-    scorer = QueryScorer(function, options)
+    scorer = QueryScorer(function, options, qid)
     if isinstance(metric, str):
         # So would a wrong value of one.
         scorer.measure([1, 0], [1.0, 0.0], qid=[0, 0])
@@ -80,20 +85,25 @@ def _relevance(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
 class QueryScorer:
     """What `make_query_scorer` returns; ``scorer(estimator, X, y, qid=qid)`` is a float."""
 
-    def __init__(self, metric: Callable[..., float], options: dict[str, Any]) -> None:
+    def __init__(self, metric: Callable[..., float], options: dict[str, Any], qid: QueryIds | None = None) -> None:
         self._metric = metric
         self._options = options
-        self._qid_request: bool | str | None = True
+        self._qid = qid
+        # Queries that are known are not asked for.
+        self._qid_request: bool | str | None = qid is None
 
     def __repr__(self) -> str:
         """Show the call that makes this scorer."""
         name = getattr(self._metric, "__name__", repr(self._metric))
+        queries = "" if self._qid is None else ", qid=..."
         options = "".join(f", {key}={value!r}" for key, value in self._options.items())
-        return f"make_query_scorer({name!r}{options})"
+        return f"make_query_scorer({name!r}{queries}{options})"
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: QueryIds | None = None) -> float:
         """Return the mean metric of the estimator's scores of X over the queries."""
-        if qid is None and hasattr(estimator, "_queries_of"):
+        if self._qid is not None:
+            qid = self._known_queries(np.shape(X)[0], qid)
+        elif qid is None and hasattr(estimator, "_queries_of"):
             # A ranker with a column for them.
             qid = estimator._queries_of(X)
         if qid is None:
@@ -111,6 +121,17 @@ class QueryScorer:
         else:
             scores = estimator.predict(X)
         return self.measure(_relevance(y, classes) if is_binary else y, scores, qid=qid)
+
+    def _known_queries(self, n_rows: int, passed: QueryIds | None) -> QueryIds | None:
+        """The queries that the scorer was made with, if they can be those of X."""
+        if passed is not None:
+            raise ValueError(f"{self!r} got another qid: leave out one of them")
+        if len(self._qid) != n_rows:  # type: ignore[arg-type]
+            raise ValueError(
+                f"{self!r} knows the queries of {len(self._qid)} rows, but X has {n_rows}: "  # type: ignore[arg-type]
+                "tools that cut X take them from a qid_column"
+            )
+        return self._qid
 
     def measure(self, relevance: ArrayLike, scores: ArrayLike, *, qid: QueryIds) -> float:
         """Return the mean metric of scores over the queries, without an estimator."""

@@ -1,7 +1,7 @@
 """Query ids that travel as a column of X: whatever cuts, shuffles or copies rows takes them along.
 
 scikit-learn's tools hand X and y to everybody, but other arrays only where metadata routing is enabled and each step
-asks for them.
+asks for them. A level of a pandas index travels as well, and no tool takes it for a feature.
 """
 
 from __future__ import annotations
@@ -26,6 +26,14 @@ def _names(X: Any) -> list[Any] | None:
     return list(X.columns) if hasattr(X, "columns") else None
 
 
+def _level(X: Any, column: str | int) -> NDArray[Any] | None:
+    """The level of a frame's index that has this name, for each row; a column of the same name goes first."""
+    if isinstance(column, Integral) or _place(X, column) is not None or not hasattr(X, "iloc"):
+        return None
+    names = list(X.index.names)
+    return np.asarray(X.index.get_level_values(names.index(column))) if column in names else None
+
+
 def _place(X: Any, column: str | int) -> int | None:
     """Where the column is in X; None if X has no such column."""
     names = _names(X)
@@ -36,7 +44,10 @@ def _place(X: Any, column: str | int) -> int | None:
 
 
 def query_column(X: Any, column: str | int) -> NDArray[Any]:
-    """The column of X with the query ids, one for each row."""
+    """The column of X, or the level of its index, with the query ids, one for each row."""
+    level = _level(X, column)
+    if level is not None:
+        return level
     place = _place(X, column)
     if place is None:
         names = _names(X)
@@ -67,6 +78,9 @@ def _refuse_rounded(ids: NDArray[Any], column: str | int) -> None:
 def without_query_column(X: Any, column: str | int) -> Any:
     """X without that column."""
     place = _place(X, column)
+    if place is None:
+        # The index is no column.
+        return X
     n_columns = np.shape(X)[1]
     others = [other for other in range(n_columns) if other != place]
     return _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), others, axis=1)
@@ -98,7 +112,7 @@ class QueryColumn(BaseEstimator):
     def _has_column(self, X: Any) -> bool:
         assert self.qid_column is not None
         if isinstance(self.qid_column, str):
-            return _place(X, self.qid_column) is not None
+            return _place(X, self.qid_column) is not None or _level(X, self.qid_column) is not None
         # By its place alone a column cannot be told from a feature, but by how many there are.
         return np.shape(X)[1:] == (self.n_features_in_ + 1,)
 

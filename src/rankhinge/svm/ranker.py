@@ -74,8 +74,9 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     init_C : float or "auto", default "auto"
         C of the start. ``"auto"``: as for `RankSVC`, with the variances within the lists.
     qid_column : str or int, optional
-        Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`.
-        So searches and cross-validation take them along without metadata routing; see `QueryKFold`.
+        Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`;
+        or the name of a level of a pandas frame's index. Searches and cross-validation then take the ids along without
+        metadata routing; see `QueryKFold`.
     solver, tol, max_iter, max_time, warm_start, random_state, verbose
         As for `RankSVC`.
 
