@@ -161,7 +161,7 @@ MESSAGES = [
         "1 2000000000:1\n",
         {"sparse": False},
         "f.txt: 15 bytes on disk would take more than 350000060 in memory: if the file is to be trusted, pass "
-        "max_memory=None",
+        "max_memory=None (the command: --any-size)",
     ),
 ]
 

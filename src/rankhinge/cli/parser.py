@@ -105,6 +105,9 @@ def _add_data_options(command: argparse.ArgumentParser) -> None:
     group.add_argument("--qid", default="auto", metavar="COLUMN", help="of csv and parquet: the queries; default: qid")
     group.add_argument("--no-qid", action="store_true", help="all rows are one list, whatever the file says")
     group.add_argument(
+        "--any-size", action="store_true", help="trust files that would take far more memory than their size suggests"
+    )
+    group.add_argument(
         "--relevant-from",
         type=float,
         metavar="GRADE",

@@ -38,6 +38,7 @@ def data_of(arguments: Any, path: str, like: Any = None) -> LetorData:
         n_features=getattr(like, "n_features_in_", getattr(like, "n_features", None)),
         missing_labels=arguments.missing_labels,
         missing_values=arguments.missing_values,
+        max_memory=None if arguments.any_size else "auto",
     )
     n_expected = getattr(like, "n_features_in_", getattr(like, "n_features", data.n_features))
     if data.n_features != n_expected:
@@ -121,6 +122,8 @@ def _read_scores(path: str, data: LetorData) -> NDArray[np.float64]:
         if not np.isfinite(value):
             raise DataError(path, f"the score is not finite, {text.strip()!r}", line)
         found.append(value)
+        if len(found) > data.n_samples:
+            raise DataError(path, f"there are more scores than the {data.n_samples} rows of {data.path}", line)
     if len(found) != data.n_samples:
         raise DataError(path, f"{len(found)} scores for the {data.n_samples} rows of {data.path}")
     return np.array(found)

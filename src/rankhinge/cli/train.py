@@ -17,6 +17,7 @@ from rankhinge.cli.outcome import DONE, NOT_CONVERGED, USAGE, CommandError, one_
 from rankhinge.cli.reading import data_of, scores_by
 from rankhinge.cli.writing import naming, show
 from rankhinge.datasets import DataError, LetorData, save_npz
+from rankhinge.datasets.sources import MemoryBudget
 from rankhinge.losses import get_loss
 
 __all__ = ["run"]
@@ -27,6 +28,7 @@ def run(arguments: Any) -> int:
     _check_loss(arguments.loss)
     files = _files(arguments)
     data = data_of(arguments, files["train"])
+    _refuse_too_wide(arguments, data)
     # What cannot be read is told before the fit, not after it.
     validation = _like(arguments, files.get("validation"), data)
     test = _like(arguments, files.get("test"), data)
@@ -61,6 +63,14 @@ def _check_loss(loss: str | None) -> None:
         get_loss(loss or "ap")
     except ValueError as error:
         raise CommandError(f"--loss: {error}", USAGE) from None
+
+
+def _refuse_too_wide(arguments: Any, data: LetorData) -> None:
+    """One absurd index makes columns without end, and a fit has some vectors of a number for each of them."""
+    n_vectors = 6
+    budget = MemoryBudget(data.path, None if arguments.any_size else "auto")
+    if sparse.issparse(data.X):
+        budget.check(n_vectors * np.dtype(np.float64).itemsize * data.n_features)
 
 
 def _files(arguments: Any) -> dict[str, str]:
@@ -134,7 +144,9 @@ def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
         if folds is not None:
             raise CommandError(f"{name} is given: there is nothing to choose by folds or by validation data", USAGE)
         if arguments.bound not in (None, bound):
-            raise CommandError(f"--{name} is the strength of the {bound} bound, not of the {arguments.bound} one", USAGE)
+            raise CommandError(
+                f"--{name} is the strength of the {bound} bound, not of the {arguments.bound} one", USAGE
+            )
         kind = rankhinge.SVMRanker if ranks else rankhinge.RankSVC
         return [kind(**parameters | {"bound": bound, name: getattr(arguments, name)})]
     kind = rankhinge.SVMRankerCV if ranks else rankhinge.RankSVCCV

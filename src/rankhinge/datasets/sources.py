@@ -45,7 +45,7 @@ class MemoryBudget:
         raise DataError(
             self.path,
             f"{self.size} bytes on disk would take more than {int(self.limit)} in memory: "
-            "if the file is to be trusted, pass max_memory=None",
+            "if the file is to be trusted, pass max_memory=None (the command: --any-size)",
         )
 
 
@@ -108,8 +108,9 @@ def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[
     """
     name = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(name))
-    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(name)}.", dir=folder)
+    temporary = None
     try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(name)}.", dir=folder)
         with os.fdopen(handle, "wb") as raw:
             # Neither name nor time inside: equal data give equal bytes.
             packed: Any = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress and name.endswith(".gz") else None
@@ -119,7 +120,11 @@ def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, name)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+    except BaseException as error:
+        if temporary is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None:
+            # The system names the temporary file, or none.
+            raise OSError(error.errno, error.strerror, name) from error
         raise
