@@ -150,7 +150,7 @@ def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
         kind = rankhinge.SVMRanker if ranks else rankhinge.RankSVC
         return [kind(**parameters | {"bound": bound, name: getattr(arguments, name)})]
     kind = rankhinge.SVMRankerCV if ranks else rankhinge.RankSVCCV
-    # Equal seeds draw equal folds, so that the bounds' scores can be compared. "zero-one" ranks nothing: no tight bound.
+    # Equal seeds draw equal folds: the bounds' scores can be compared. "zero-one" ranks nothing and has no tight bound.
     both = ("tight", "convex") if get_loss(arguments.loss or "ap").is_ranking else ("convex",)
     bounds = both if arguments.bound is None else (arguments.bound,)
     return [kind(cv=folds, **parameters | {"bound": bound}) for bound in bounds]
