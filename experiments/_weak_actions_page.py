@@ -95,8 +95,8 @@ def page(run: Run) -> str:
         text_table(header, [*lines, ["mean", *means, "", "", "", ""]]),
         "\n*right candidate*: how often the machine picks the window that is meant, of the positive training bags.\n",
         "## How far to trust it\n",
-        f"C: three values a decade, chosen at S = 0 on the first {run.facts['n_folds']} of five folds (seed 0; "
-        "the paper: all five, at each S), grown until the choice lies inside the grid. At an end all the same: "
+        f"C: three values a decade, chosen at S = 0 by {run.facts['n_folds']} folds (seed 0), for all S; "
+        "grown until the choice lies inside the grid. At an end all the same: "
         + ", ".join(f"{kind} {at_ends(run, kind, classes)}" for kind in PAIR)
         + ". J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM by one fold at three values of C: "
         "far fewer than in the paper. One start (the paper: five). Latent SSVM is not here: it took half a minute for "

@@ -22,8 +22,6 @@ from rankhinge.latent import Bags, LatentRankSVC, LatentSVC
 MACHINES = {"latent AP-SVM": LatentRankSVC, "latent SVM": LatentSVC}
 SUPERVISED = (0, 25, 50, 75, 100)
 N_FOLDS = 5
-# What two busy cores allowed; the page says so.
-N_FOLDS_RUN = 2
 PER_DECADE, MOST_VALUES = 3, 13
 COARSE = (-5, -4, -3)
 
@@ -86,7 +84,7 @@ def coarse(run: Run, kind: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def fine(run: Run, kind: str, data: dict[str, Any], begin: dict[str, Any]) -> dict[str, Any]:
     """C three a decade around the coarse one, grown by a value at a time until the choice lies inside."""
-    n_folds = 1 if run.quick else N_FOLDS_RUN
+    n_folds = 1 if run.quick else N_FOLDS
     centre = round(PER_DECADE * np.log10(begin["C"]))
     found: dict[int, list[float]] = {}
     wanted = list(range(centre - 2, centre + 3))
@@ -118,7 +116,7 @@ def tested(kind: str, data: dict[str, Any], chosen: dict[str, Any], percent: int
 
 def work(run: Run) -> None:
     classes = problem_of(0)["classes"]
-    run.facts = {"classes": list(classes), "n_folds": N_FOLDS_RUN}
+    run.facts = {"classes": list(classes), "n_folds": N_FOLDS}
     run.expect(len(classes) * len(MACHINES) * (2 + len(SUPERVISED)))
     for k in [4] if run.quick else range(len(classes)):
         data = problem_of(k)
