@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankhinge.inference.spread.coordinator import BadScoreError, Spread, infer_spread, sample_stride
-from rankhinge.inference.spread.messages import Count, Counts, Finish, Refine, Request, Ship, Shipped
+from rankhinge.inference.spread.messages import Count, Counts, Finish, Refine, Request, Runs, Ship, Shipped
 from rankhinge.inference.spread.part import ListPart
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "ListPart",
     "Refine",
     "Request",
+    "Runs",
     "Ship",
     "Shipped",
     "Spread",

@@ -1,0 +1,431 @@
+r"""The coordinator of shards: the objective that solvers see, where no array has an entry for each sample.
+
+**Handles are recipes.** Scores are linear in the weights, and the coordinator keeps the weights of every live handle;
+of coefficients it keeps the few messages that wrote them. Who has lost a shard makes its scores anew from these: one
+pass over that shard. Operations without a reply wait for the next that has one, and handles that nobody holds are
+dropped with it.
+
+**Slack.** An inference may return V with V ≤ J ≤ V + ε (`rankhinge.inference.spread`). Planes are those of V, which are
+valid; values are V + ε, with ε a small part of the value (`slack`): what a fit proves of them holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.inference.callbacks import compile_loss
+from rankhinge.losses import RankingLoss
+from rankhinge.losses.base import BY_CUT, BY_SAMPLE
+from rankhinge.objective.sharded.engine import Engine, Operation
+from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, ScoreHandle, Shared, surviving
+from rankhinge.objective.sharded.moments import variances_together
+from rankhinge.objective.sharded.talks import Column, Inferred, Talk, hinge, inference, logistic, reference
+from rankhinge.objective.sharded.thresholds import calibration, threshold
+
+__all__ = ["Apart", "Audited", "Evaluation", "ShardedObjective", "Sizes"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+# A spread that is less than this part of the largest score is what rounding leaves of equal ones.
+_NO_SPREAD = 1e-12
+# How often an inference is repeated with less slack before it is made exactly.
+_TRIALS = 3
+
+
+class Sizes(NamedTuple):
+    """What is known of the samples from the beginning: rows, features, entries, and of each problem P and N, (K,)."""
+
+    n_samples: int
+    n_features: int
+    n_entries: int
+    n_positives: Indices
+    n_negatives: Indices
+
+
+class Evaluation(NamedTuple):
+    """Values (V + ε), losses and a handle of coefficients, by column."""
+
+    value: Floats
+    loss: Floats
+    coefficients: Any
+
+
+class Counts(NamedTuple):
+    """Samples, positives and negatives of each problem, (K,)."""
+
+    n_samples: Indices
+    n_positives: Indices
+    n_negatives: Floats
+
+
+class Apart(NamedTuple):
+    """Slopes of the positive and of the negative coefficients, ``Σ |u|``, and which columns of X have an entry."""
+
+    rising: Floats
+    falling: Floats
+    sizes: Floats
+    occupied: NDArray[np.bool_]
+
+
+class Audited(NamedTuple):
+    """Values at some weights, ``Σ L (|X||w|)``, ``Σ L |x|``, (m,) each, and the handle of their scores."""
+
+    values: Floats
+    sizes: Floats
+    slopes: Floats
+    scores: ScoreHandle
+
+
+class ShardedObjective:
+    """J and T of K problems with one list each, over shards.
+
+    Parameters
+    ----------
+    engine : Engine
+    sizes : Sizes
+    loss : RankingLoss
+    slack : float
+        Of each value, how much of it ε may be at most; 0: exact.
+    factors : ndarray of shape (d,), optional
+        What the columns of X are multiplied with.
+    """
+
+    def __init__(
+        self, engine: Engine, sizes: Sizes, loss: RankingLoss, *, slack: float = 0.0, factors: Floats | None = None
+    ) -> None:
+        if loss.way == BY_CUT:
+            raise ValueError(
+                f"loss={loss.name!r} looks at the first places only, which shards do not offer: fit it in memory, on "
+                "arrays or on files that rankhinge.spool has written"
+            )
+        self._shared = Shared(engine)
+        self.loss, self.slack, self.factors = loss, slack, factors
+        self._begin(sizes, np.arange(sizes.n_positives.size))
+
+    def _begin(self, sizes: Sizes, numbers: Indices) -> None:
+        self.sizes, self.numbers = sizes, numbers
+        self.n_samples, self.n_features, self.n_entries = sizes.n_samples, sizes.n_features, sizes.n_entries
+        self.n_problems, self.width = numbers.size, sizes.n_entries / max(1, sizes.n_samples)
+        self._least: dict[tuple[int, str], float] = {}
+        self._layout: list[tuple[Indices, Indices]] | None = None
+
+    def part(self, problems: Indices) -> ShardedObjective:
+        """The same of some problems only."""
+        other = object.__new__(ShardedObjective)
+        other._shared, other.loss, other.slack, other.factors = self._shared, self.loss, self.slack, self.factors
+        other._begin(self.sizes, self.numbers[problems])
+        return other
+
+    def weighted(self, factors: Floats | None) -> ShardedObjective:
+        """The same with the columns of X multiplied by factors."""
+        other = self.part(np.arange(self.n_problems))
+        other.factors = factors
+        return other
+
+    @property
+    def engine(self) -> Engine:
+        """Where the shards are."""
+        return self._shared.engine
+
+    # Handles.
+
+    @surviving
+    def score(self, weights: Floats, problems: Indices) -> ScoreHandle:
+        """Scores at the columns of `weights` (d, m). One pass."""
+        inner = self._inner(weights)
+        name, numbers = self._shared.name(), self.numbers[problems]
+        replies = self._shared.call([Operation("score", (name, inner, numbers), None, "each")])[0]
+        return self._shared.keep(ScoreHandle(name, numbers, inner, _seen(replies, numbers.size)))
+
+    def _inner(self, weights: Floats) -> Floats:
+        """Weights of the columns of X as they are."""
+        return np.ascontiguousarray(weights if self.factors is None else weights * self.factors[:, None])
+
+    @surviving
+    def zeros(self, problems: Indices) -> ScoreHandle:
+        """``score(0, problems)`` without a pass."""
+        if self._layout is None:
+            self._layout = self._shared.call([Operation("layout", (), None, "each")])[0]
+        name, numbers = self._shared.name(), self.numbers[problems]
+        seen: list[Any] = [
+            ([np.zeros(mine[k]) for mine, _ in self._layout], np.zeros(sum(int(own[k]) for _, own in self._layout)))
+            for k in numbers
+        ]
+        self._shared.later(Operation("zeros", (name, numbers.size)))
+        return self._shared.keep(ScoreHandle(name, numbers, np.zeros((self.n_features, numbers.size)), seen))
+
+    def along(self, scores: ScoreHandle, ahead: ScoreHandle, steps: Floats) -> ScoreHandle:
+        """``scores + steps * ahead``, a step for each column."""
+        name = self._shared.name()
+        weights, seen = ahead.weights * steps + scores.weights, []
+        for here, there, step in zip(scores.seen, ahead.seen, steps.tolist(), strict=True):
+            # As the shards do it, to the last bit.
+            positives = [a * step + s for s, a in zip(here[0], there[0], strict=True)]
+            seen.append((positives, there[1] * step + here[1]))
+        self._shared.later(Operation("along", (name, scores.name, ahead.name, steps)))
+        return self._shared.keep(ScoreHandle(name, scores.problems, weights, seen, ahead.name))
+
+    def select(self, handle: Any, places: Indices) -> Any:
+        """Some columns of scores or coefficients."""
+        if np.array_equal(places, np.arange(handle.problems.size)):
+            return handle
+        name, problems = self._shared.name(), handle.problems[places]
+        operation = Operation("select", (name, handle.name, places))
+        self._shared.later(operation)
+        if isinstance(handle, ScoreHandle):
+            seen = [handle.seen[place] for place in places]
+            return self._shared.keep(ScoreHandle(name, problems, handle.weights[:, places].copy(), seen))
+        dots = {other: known[places] for other, known in handle.dots.items()}
+        return self._shared.keep(CoefficientHandle(Recipe(name, [operation], [handle.recipe]), problems, dots))
+
+    def join(self, handles: Sequence[CoefficientHandle]) -> CoefficientHandle:
+        """The columns of several handles of coefficients."""
+        if len(handles) == 1:
+            return handles[0]
+        name, problems = self._shared.name(), np.concatenate([handle.problems for handle in handles])
+        operation = Operation("join", (name, [handle.name for handle in handles]))
+        self._shared.later(operation)
+        return self._shared.keep(
+            CoefficientHandle(Recipe(name, [operation], [handle.recipe for handle in handles]), problems)
+        )
+
+    @surviving
+    def adjoint(self, coefficients: CoefficientHandle) -> Floats:
+        """Slopes (d, m). One pass."""
+        replies = self._shared.call([Operation("adjoint", (coefficients.name,), None, "each")])[0]
+        return self._outer(_total(replies))
+
+    def _outer(self, slopes: Floats) -> Floats:
+        return slopes if self.factors is None else slopes * self.factors[:, None]
+
+    @surviving
+    def dots(self, coefficients: CoefficientHandle, scores: ScoreHandle) -> Floats:
+        """``u . s``, column by column."""
+        if scores.name in coefficients.dots:
+            return coefficients.dots[scores.name]
+        return _total(self._shared.call([Operation("dots", (coefficients.name, scores.name), None, "each")])[0])
+
+    # Inference.
+
+    def _talk(self, talks: Sequence[Talk]) -> list[Any]:
+        """Lead conversations side by side to their ends: the operations of one round are one message."""
+        found: list[Any] = [None] * len(talks)
+        going: dict[int, Any] = dict.fromkeys(range(len(talks)))
+        while going:
+            asked: dict[int, list[Operation]] = {}
+            for c, reply in list(going.items()):
+                try:
+                    asked[c] = talks[c].send(reply)
+                except StopIteration as end:
+                    found[c] = end.value
+                    del going[c]
+            if asked:
+                batch = [operation for operations in asked.values() for operation in operations]
+                replies = iter(self._shared.call(batch))
+                for c, operations in asked.items():
+                    going[c] = next(reply for reply in [next(replies) for _ in operations][::-1] if reply is not None)
+        return found
+
+    def _infer(
+        self, scores: ScoreHandle, kind: str, coefficients: bool, less: CoefficientHandle | None = None
+    ) -> Evaluation:
+        """Inference for each column: ``J``, ``T`` (kind "tight"), or J less what is given."""
+        m, name = scores.problems.size, self._shared.name()
+        rows = {} if less is None else {k: row for row, k in enumerate(less.problems.tolist())}
+        compiled = None if self.loss.way == BY_SAMPLE else compile_loss(self.loss, self.n_samples)
+        ahead = scores.ahead if scores.ahead in self._shared.handles else ""
+
+        def talk(c: int, slack: float) -> Talk:
+            k = int(scores.problems[c])
+            column = Column(scores.name, c, k, name, m, c)
+            n_negatives = int(self.sizes.n_negatives[k])
+            own = None if less is None else (less.name, rows[k])
+            if compiled is None:
+                return hinge(column, self.counts_of(k), ahead)
+            positives, sample = scores.seen[c]
+            options: dict[str, Any] = {"slack": slack, "tight": kind == "tight", "less": own, "ahead": ahead}
+            return inference(column, compiled, positives, n_negatives, sample, **options)
+
+        found: list[Inferred] = [None] * m  # type: ignore[list-item]
+        asked = {c: self.slack * self._least.get((int(k), kind), 1.0) for c, k in enumerate(scores.problems)}
+        for trial in range(_TRIALS):
+            for c, one in zip(asked, self._talk([talk(c, slack) for c, slack in asked.items()]), strict=True):
+                found[c] = one
+            asked = {
+                c: 0.0 if trial == _TRIALS - 2 else 0.5 * self.slack * max(one.value, 0.0)
+                for c, one in enumerate(found)
+                if one.slack > self.slack * max(one.value, 0.0)
+            }
+            if not asked:
+                break
+        value = np.array([one.value + one.slack for one in found])
+        if kind == "tight":
+            # No ranking has a higher score than that by the scores: what lies beyond is rounding.
+            value = np.array([max(min(one.value, one.loss) + one.slack, 0.0) for one in found])
+        for k, one in zip(scores.problems.tolist(), value.tolist(), strict=True):
+            self._least[k, kind] = min(self._least.get((k, kind), np.inf), one)
+        sources = [scores.recipe] if less is None else [scores.recipe, less.recipe]
+        recipe = Recipe(name, [operation for one in found for operation in one.log], sources)
+        dots = {ahead: np.array([one.dot for one in found])} if ahead else None
+        handle = self._shared.keep(CoefficientHandle(recipe, scores.problems, dots))
+        return Evaluation(value, np.array([one.loss for one in found]), handle if coefficients else None)
+
+    @surviving
+    def evaluate(self, scores: ScoreHandle, coefficients: bool = True) -> Evaluation:
+        """J, Δ and u of each column."""
+        return self._infer(scores, "convex", coefficients)
+
+    @surviving
+    def evaluate_tight(self, scores: ScoreHandle, coefficients: bool = True) -> Evaluation:
+        """T, Δ and its u."""
+        if self.loss.way == BY_SAMPLE:
+            raise ValueError("the tight bound compares rankings: loss='zero-one' has none")
+        return self._infer(scores, "tight", coefficients)
+
+    @surviving
+    def evaluate_against(
+        self, scores: ScoreHandle, reference: CoefficientHandle, coefficients: bool = True
+    ) -> Evaluation:
+        """``J(s) - r . s`` and u - r, with the coefficients r of each problem that `reference` holds."""
+        return self._infer(scores, f"against {reference.name}", coefficients, reference)
+
+    @surviving
+    def reference(self, scores: ScoreHandle) -> Evaluation:
+        """H, 0, and u of the ranking by the scores."""
+        m, name = scores.problems.size, self._shared.name()
+        talks = [
+            reference(Column(scores.name, c, k, name, m, c), scores.seen[c][0], int(self.sizes.n_negatives[k]))
+            for c, k in enumerate(scores.problems.tolist())
+        ]
+        found = self._talk(talks)
+        recipe = Recipe(name, [operation for one in found for operation in one.log], [scores.recipe])
+        handle = self._shared.keep(CoefficientHandle(recipe, scores.problems))
+        return Evaluation(np.array([one.value for one in found]), np.zeros(m), handle)
+
+    # Reductions.
+
+    def counts(self) -> Counts:
+        """Samples, positives and negatives of each problem."""
+        n_positives, n_negatives = (part[self.numbers] for part in (self.sizes.n_positives, self.sizes.n_negatives))
+        return Counts(n_positives + n_negatives, n_positives, n_negatives.astype(np.float64))
+
+    @surviving
+    def variances(self, problem: int) -> Floats:
+        """How much each feature varies, (d,). One pass."""
+        replies = self._shared.call([Operation("variances", (int(self.numbers[problem]),), None, "each")])[0]
+        found = variances_together(replies)
+        return found if self.factors is None else found * self.factors**2
+
+    @surviving
+    def spread(self, scores: ScoreHandle) -> Floats:
+        """Standard deviation of each column, (m,); 0 where all are equal."""
+        centres = [_middle(seen) for seen in scores.seen]
+        rows = enumerate(scores.problems.tolist())
+        batch = [Operation("moments", (scores.name, c, k, centres[c]), None, "each") for c, k in rows]
+        spreads = np.zeros(len(batch))
+        for c, replies in enumerate(self._shared.call(batch)):
+            n = float(self.counts_of(scores.problems[c]))
+            mean, square = (float(sum(part[place] for part in replies)) / n for place in (0, 1))
+            deviation = float(np.sqrt(max(square - mean**2, 0.0)))
+            spreads[c] = deviation if deviation > _NO_SPREAD * max(part[2] for part in replies) else 0.0
+        return spreads
+
+    def counts_of(self, number: int) -> int:
+        """Samples of a problem."""
+        return int(self.sizes.n_positives[number] + self.sizes.n_negatives[number])
+
+    @surviving
+    def largest(self, scores: ScoreHandle) -> Floats:
+        """The largest size of a score in each column, (m,)."""
+        found: Floats = np.max(self._shared.call([Operation("largest", (scores.name,), None, "each")])[0], axis=0)
+        return found
+
+    @surviving
+    def apart(self, coefficients: CoefficientHandle) -> Apart:
+        """Slopes of the positive and the negative coefficients, their sizes, and the columns in use. One pass."""
+        replies = self._shared.call([Operation("apart", (coefficients.name, 0), None, "each")])[0]
+        rising, falling, sizes = (_total([reply[place] for reply in replies]) for place in range(3))
+        occupied = np.any([reply[3] for reply in replies], axis=0)
+        return Apart(self._outer(rising), self._outer(falling), sizes, occupied)
+
+    def logistic(self) -> Callable[[ScoreHandle], Evaluation]:
+        """A new function of scores: the logistic loss, at its best intercept, and its gradient."""
+        return partial(self._logistic, {})
+
+    @surviving
+    def _logistic(self, intercepts: dict[int, float], scores: ScoreHandle) -> Evaluation:
+        m, name = scores.problems.size, self._shared.name()
+        talks = [
+            logistic(
+                Column(scores.name, c, k, name, m, c),
+                int(self.sizes.n_positives[k]),
+                self.counts_of(k),
+                intercepts.get(k, 0.0),
+            )
+            for c, k in enumerate(scores.problems.tolist())
+        ]
+        found = self._talk(talks)
+        values = np.array([loss for loss, _, _ in found])
+        intercepts.update((k, one[1]) for k, one in zip(scores.problems.tolist(), found, strict=True))
+        recipe = Recipe(name, [operation for _, _, log in found for operation in log], [scores.recipe])
+        return Evaluation(values, values, self._shared.keep(CoefficientHandle(recipe, scores.problems)))
+
+    @surviving
+    def audit(self, weights: Floats, problems: Indices, *, tight: bool = False, lengths: Any = None) -> Audited:
+        """J or T at the columns of `weights`, anew, and what bounds the rounding of that. One pass."""
+        if lengths is not None:
+            raise ValueError("shards have the rows of X themselves: there are no others")
+        inner, name, numbers = self._inner(weights), self._shared.name(), self.numbers[problems]
+        n_positives, n_negatives = self.sizes.n_positives[numbers], self.sizes.n_negatives[numbers]
+        most = np.stack([2.0 / n_negatives, 2.0 / n_positives], axis=1) * (2 if tight else 1)
+        operation = Operation("audit", (name, weights, inner, numbers, self.factors, most), None, "each")
+        replies = self._shared.call([operation])[0]
+        seen = _seen([reply[0] for reply in replies], numbers.size)
+        scores = self._shared.keep(ScoreHandle(name, numbers, inner, seen))
+        values = (self.evaluate_tight if tight else self.evaluate)(scores, coefficients=False).value
+        sizes, slopes = (_total([reply[place] for reply in replies]) for place in (1, 2))
+        return Audited(values, sizes, slopes, scores)
+
+    @surviving
+    def cut(self, scores: ScoreHandle, rule: Any) -> list[tuple[float, float]]:
+        """Intercept and slope of each column's decisions, by the rule's `kind` and `threshold`."""
+        if rule.kind != "multiclass" and not isinstance(rule.threshold, str):
+            return [(-float(rule.threshold), 1.0)] * scores.problems.size
+        talks = []
+        for c, k in enumerate(scores.problems.tolist()):
+            n_positives, n_negatives = int(self.sizes.n_positives[k]), int(self.sizes.n_negatives[k])
+            column, (positives, sample) = Column(scores.name, c, k), scores.seen[c]
+            if rule.kind == "multiclass":
+                talks.append(calibration(column, n_positives, n_negatives, _middle(scores.seen[c])))
+            else:
+                talks.append(threshold(column, np.concatenate(positives), sample, rule.threshold))
+        found = self._talk(talks)
+        if rule.kind == "multiclass":
+            return [(offset / slope, slope) for slope, offset in found]
+        return [(-value, 1.0) for value in found]
+
+
+def _total(replies: Sequence[Floats]) -> Floats:
+    """The sum, in the order of the shards."""
+    total = np.array(replies[0], dtype=np.float64)
+    for reply in replies[1:]:
+        total += reply
+    return total
+
+
+def _seen(replies: Sequence[Any], n_columns: int) -> list[Any]:
+    """By column: the positives of each shard, and the sample of all."""
+    return [
+        ([reply[c].positives for reply in replies], np.concatenate([reply[c].sample for reply in replies]))
+        for c in range(n_columns)
+    ]
+
+
+def _middle(seen: Any) -> float:
+    """A score amid the others."""
+    return float(np.median(np.concatenate([*seen[0], seen[1]])))

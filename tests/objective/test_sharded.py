@@ -1,0 +1,237 @@
+"""The objective over shards against the one over arrays: every call, whole fits, and shards that are lost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankhinge.features import feature_map
+from rankhinge.inference.spread import BadScoreError, sample_stride
+from rankhinge.losses import get_loss
+from rankhinge.objective import RankingObjective
+from rankhinge.objective.sharded import LocalEngine, Shard, ShardedObjective, ShardsLostError
+from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.problems.lists import one_list
+from rankhinge.solvers import make_solver
+from rankhinge.solvers.bundle import Bundle
+from rankhinge.svm.threshold import cut_ranking
+
+N, D = 3000, 8
+BOUNDS = {
+    "one": (0, N),
+    "some": (0, 700, 1500, N),
+    "empty ones": (0, 0, 10, 10, 2000, N, N),
+    "single rows": (0, 1, 2, N),
+}
+PROBLEMS = np.arange(2)
+
+
+def data(kind="dense", seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D)) * rng.uniform(0.5, 3, D)
+    relevant = (X @ rng.normal(size=(D, 2)) + 4 * rng.normal(size=(N, 2)) > 8).T.copy()
+    if kind == "float32":
+        X = X.astype(np.float32)
+    elif kind == "integers":
+        X = np.round(3 * X).astype(np.int16)
+    elif kind == "sparse":
+        X = sparse.csr_array(np.where(np.abs(X) > 1, X, 0.0))
+    return X, relevant
+
+
+def in_memory(X, relevant, loss="ap", labelled=None):
+    masks = [None, None] if labelled is None else labelled
+    lists = [one_list(mine, mask) for mine, mask in zip(relevant, masks)]
+    return RankingObjective(feature_map(X), lists, get_loss(loss))
+
+
+def over_shards(
+    X,
+    relevant,
+    loss="ap",
+    *,
+    bounds=BOUNDS["some"],
+    n_workers=2,
+    labelled=None,
+    slack=0.0,
+    factors=None,
+    engine=LocalEngine,
+):
+    shards = [
+        Shard(
+            X[a:b], relevant[:, a:b].copy(), None if labelled is None else labelled[:, a:b].copy(), a, sample_stride(N)
+        )
+        for a, b in pairwise(bounds)
+    ]
+    known = np.ones_like(relevant) if labelled is None else labelled
+    sizes = Sizes(N, D, N * D, (relevant & known).sum(axis=1), (~relevant & known).sum(axis=1))
+    return ShardedObjective(engine(shards, n_workers), sizes, get_loss(loss), slack=slack, factors=factors)
+
+
+def weights(seed=1):
+    return np.random.default_rng(seed).normal(size=(D, 2))
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "integers", "sparse"])
+@pytest.mark.parametrize("cut", BOUNDS)
+def test_every_call(kind, cut):
+    X, relevant = data(kind)
+    mine, theirs = over_shards(X, relevant, bounds=BOUNDS[cut]), in_memory(X, relevant)
+    s, t = mine.score(weights(), PROBLEMS), theirs.score(weights(), PROBLEMS)
+    a, b = mine.score(weights(2), PROBLEMS), theirs.score(weights(2), PROBLEMS)
+    steps = np.array([0.5, -2.0])
+    s, t = mine.along(s, a, steps), theirs.along(t, b, steps)
+    by_scores, expected_by_scores = mine.reference(s), theirs.reference(t)
+    np.testing.assert_allclose(by_scores.value, expected_by_scores.value, rtol=1e-12)
+    pairs = [
+        (by_scores, expected_by_scores),
+        (mine.evaluate(s), theirs.evaluate(t)),
+        (mine.evaluate_tight(s), theirs.evaluate_tight(t)),
+        (
+            mine.evaluate_against(s, by_scores.coefficients),
+            theirs.evaluate_against(t, expected_by_scores.coefficients),
+        ),
+        (mine.evaluate(mine.zeros(PROBLEMS)), theirs.evaluate(theirs.zeros(PROBLEMS))),
+    ]
+    for found, expected in pairs:
+        np.testing.assert_allclose(found.value, expected.value, rtol=1e-10)
+        np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-10)
+        np.testing.assert_allclose(
+            mine.adjoint(found.coefficients), theirs.adjoint(expected.coefficients), rtol=1e-10, atol=1e-13
+        )
+        np.testing.assert_allclose(
+            mine.dots(found.coefficients, a), theirs.dots(expected.coefficients, b), rtol=1e-9, atol=1e-12
+        )
+    second = np.array([1])
+    one, other = mine.select(found.coefficients, second), theirs.select(expected.coefficients, second)
+    joined, expected_joined = mine.join([one, found.coefficients]), theirs.join([other, expected.coefficients])
+    np.testing.assert_allclose(mine.adjoint(joined), theirs.adjoint(expected_joined), rtol=1e-10, atol=1e-13)
+    part, expected_part = mine.select(s, second), theirs.select(t, second)
+    np.testing.assert_allclose(mine.evaluate(part).value, theirs.evaluate(expected_part).value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_reductions(kind):
+    X, relevant = data(kind)
+    mine, theirs = over_shards(X, relevant), in_memory(X, relevant)
+    s, rows = mine.score(weights(), PROBLEMS), theirs.score(weights(), PROBLEMS).values
+    np.testing.assert_allclose(mine.spread(s), rows.std(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(mine.largest(s), np.abs(rows).max(axis=1), rtol=1e-14)
+    dense = X.toarray() if kind == "sparse" else X
+    np.testing.assert_allclose(mine.variances(0), dense.var(axis=0), rtol=1e-12)
+    for form, rule in (("binary", "f1"), ("binary", "error"), ("multiclass", "f1"), ("binary", 0.25)):
+        found = mine.cut(s, SimpleNamespace(kind=form, threshold=rule))
+        expected = [cut_ranking(form, row, own, rule) for row, own in zip(rows, relevant)]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = mine.audit(weights(), PROBLEMS)
+    np.testing.assert_allclose(found.values, theirs.evaluate(theirs.score(weights(), PROBLEMS)).value, rtol=1e-12)
+    lengths, sizes = np.linalg.norm(dense, axis=1), np.abs(dense) @ np.abs(weights())
+    for c in PROBLEMS:
+        most = np.where(relevant[c], 2 / relevant[c].sum(), 2 / (~relevant[c]).sum())
+        assert found.slopes[c] == pytest.approx(most @ lengths, rel=1e-12)
+        assert found.sizes[c] == pytest.approx(most @ sizes[:, c], rel=1e-12)
+
+
+def test_columns_with_factors():
+    X, relevant = data()
+    factors = np.linspace(0.1, 2, D)
+    mine, theirs = over_shards(X, relevant, factors=factors), in_memory(X * factors, relevant)
+    found, expected = (o.evaluate(o.score(weights(), PROBLEMS)) for o in (mine, theirs))
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
+    np.testing.assert_allclose(mine.adjoint(found.coefficients), theirs.adjoint(expected.coefficients), rtol=1e-9)
+    np.testing.assert_allclose(mine.variances(1), (X * factors).var(axis=0), rtol=1e-12)
+
+
+def test_samples_that_are_not_labelled():
+    X, relevant = data()
+    labelled = np.random.default_rng(0).random(relevant.shape) < 0.7
+    mine, theirs = over_shards(X, relevant, labelled=labelled), in_memory(X, relevant, labelled=labelled)
+    s, t = mine.score(weights(), PROBLEMS), theirs.score(weights(), PROBLEMS)
+    for call in ("evaluate", "evaluate_tight", "reference"):
+        found, expected = getattr(mine, call)(s), getattr(theirs, call)(t)
+        np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
+        np.testing.assert_allclose(
+            mine.adjoint(found.coefficients), theirs.adjoint(expected.coefficients), rtol=1e-9, atol=1e-13
+        )
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "auc"])
+@pytest.mark.parametrize("slack", [0.0, 1e-11, 1e-6])
+def test_whole_fits(loss, slack):
+    """The solver, unchanged: the same objective; with slack a lower bound that is below every other value."""
+    X, relevant = data()
+    C = np.array([10.0, 100.0])
+    expected = make_solver("bundle", in_memory(X, relevant, loss), C, tol=1e-8, max_iter=3000).run()
+    tol = 1e-8 if slack < 1e-8 else 1e-3
+    objective = over_shards(X, relevant, loss, slack=slack)
+    found = Bundle(objective, C, tol=tol, opening=True).run()
+    assert (found.gap <= tol).all()
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=max(1e-6, 2 * tol))
+    assert (found.dual_objective <= expected.objective * (1 + 1e-9)).all()
+    assert (expected.dual_objective <= found.objective * (1 + 1e-9)).all()
+    # What nobody holds any more is dropped with the next message.
+    here = objective.zeros(PROBLEMS)
+    objective.largest(here)
+    assert all(list(shard.arrays) == [here.name] for shard in objective.engine.shards)
+
+
+class Flaky(LocalEngine):
+    """Loses a shard with all that it holds, before, within or after a batch."""
+
+    def __init__(self, shards, n_workers=1):
+        super().__init__(shards, n_workers)
+        self.rng, self.n_lost = np.random.default_rng(0), 0
+
+    def call(self, batch, shards=None):
+        chance = self.rng.random()
+        if chance < 0.05:
+            self.n_lost += 1
+            lost = int(self.rng.integers(self.n_shards))
+            if chance < 0.03:
+                super().call(batch[: int(self.rng.integers(len(batch) + 1))], shards)
+            self.shards[lost].arrays.clear()
+            self.shards[lost]._talks.clear()
+            raise ShardsLostError([lost])
+        return super().call(batch, shards)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lost_shards(seed):
+    """Whenever a shard is lost, the fit goes on, and ends with the same bits."""
+    X, relevant = data(seed=seed)
+    C = np.array([10.0, 100.0])
+    results = []
+    for engine in (LocalEngine, Flaky):
+        objective = over_shards(X, relevant, engine=engine)
+        results.append(Bundle(objective, C, tol=1e-6, opening=True).run())
+    assert objective.engine.n_lost > 3
+    np.testing.assert_array_equal(results[0].coef, results[1].coef)
+    np.testing.assert_array_equal(results[0].objective, results[1].objective)
+
+
+def test_workers_do_not_show():
+    X, relevant = data()
+    found = [
+        Bundle(over_shards(X, relevant, n_workers=w), np.array([10.0, 10.0]), tol=1e-6, opening=True).run()
+        for w in (1, 2, 3)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].coef, other.coef)
+
+
+def test_a_score_that_is_not_usable():
+    X, relevant = data()
+    X[1234, 3] = np.nan
+    objective = over_shards(X, relevant)
+    with pytest.raises(BadScoreError):
+        objective.evaluate(objective.score(weights(), PROBLEMS))
+
+
+def test_losses_with_a_cut_are_refused():
+    X, relevant = data()
+    with pytest.raises(ValueError, match="fit it in memory"):
+        over_shards(X, relevant, "precision@10")
