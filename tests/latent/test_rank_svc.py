@@ -335,7 +335,7 @@ def test_a_callback_may_stop(n_calls, shrinking):
 
     class Stopped(LatentRankSVC):
         @contextmanager
-        def _callbacks(self, fitted=None):
+        def _callbacks(self, fitted=None, given=None):
             calls = iter(range(1, 10**6))
             yield lambda: next(calls) >= n_calls
 

@@ -102,7 +102,7 @@ def test_a_wish_to_stop_holds_for_the_starts_that_follow():
 
     class Stopped(LatentRankSVC):
         @contextmanager
-        def _callbacks(self, fitted=None):
+        def _callbacks(self, fitted=None, given=None):
             yield lambda: asked.append(0) or len(asked) == 30
 
     bags, y = bags_and_labels(n=60, sizes=(4, 9), shift=0.5)

@@ -21,7 +21,7 @@ from rankhinge.latent.objective import LatentObjective
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Tight
 from rankhinge.solvers.base import Solver
-from rankhinge.svm import _base
+from rankhinge.svm import fit as fit_module
 from tests import judge
 from tests.svm.helpers import binary, graded
 
@@ -167,7 +167,7 @@ def test_no_false_certificate(monkeypatch, solver, kind, problem):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_false_certificate_of_groups_in_turn(monkeypatch, kind):
-    monkeypatch.setattr(_base, "side_by_side", lambda features, K: [np.array([k]) for k in range(K)])
+    monkeypatch.setattr(fit_module, "side_by_side", lambda features, K: [np.array([k]) for k in range(K)])
     false, n_faults = false_certificates(monkeypatch, kind, *labels_problem())
     assert not false
     assert n_faults > 0

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankhinge import RankSVC
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers.cutting_plane import CuttingPlane
+from rankhinge.svm import fit as fit_module
 from rankhinge.svm import lockstep
 from tests.svm.helpers import multiclass, multilabel
 
@@ -153,14 +154,14 @@ def test_interrupt_in_the_first_step_of_a_later_group(by_twos, monkeypatch):
             raise KeyboardInterrupt
         original(self)
 
-    seen, begin = [], RankSVC._solver_of
+    seen, begin = [], fit_module._begin
 
-    def solver_of(self, *arguments, **options):
-        seen.append(begin(self, *arguments, **options))
+    def begin_and_note(*arguments):
+        seen.append(begin(*arguments))
         return seen[-1]
 
     monkeypatch.setattr(CuttingPlane, "step", step)
-    monkeypatch.setattr(RankSVC, "_solver_of", solver_of)
+    monkeypatch.setattr(fit_module, "_begin", begin_and_note)
     model = RankSVC(C=100.0, bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -175,7 +176,7 @@ def test_problems_that_have_not_begun_are_told(by_twos):
 
     class Stops(RankSVC):
         @contextmanager
-        def _callbacks(self, fitted=None):
+        def _callbacks(self, fitted=None, given=None):
             yield lambda: True
 
     with pytest.warns(ConvergenceWarning, match="3 of 5 problems had not begun"):

@@ -9,7 +9,7 @@ from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.features import feature_map
 from rankhinge.objective.variance import variances_within
 from rankhinge.solvers import Bundle, Descent
-from rankhinge.svm import _base
+from rankhinge.svm import fit as fit_module
 
 from .helpers import binary, graded, multiclass, multilabel
 
@@ -21,7 +21,7 @@ def products(monkeypatch):
     for name in ("scores", "adjoint", "pieces"):
         original = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda *a, original=original: made.append(1) or original(*a))
-    monkeypatch.setattr(_base, "variances_within", lambda *a: made.append(1) or variances_within(*a))
+    monkeypatch.setattr(fit_module, "variances_within", lambda *a: made.append(1) or variances_within(*a))
     return made
 
 
@@ -55,7 +55,7 @@ def test_tight_after_an_interrupt(monkeypatch, products, init, k):
         if "iteration" in values and next(steps) == k:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankhinge.svm._base.Progress.update", interrupt)
+    monkeypatch.setattr("rankhinge.svm.fit.Progress.update", interrupt)
     model = RankSVC(bound="tight", init=init, reach=3.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*binary(noise=2.0))

@@ -312,7 +312,7 @@ def test_an_interrupt_leaves_a_usable_model():
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankhinge.svm._base.Progress.update", interrupt)
+        patch.setattr("rankhinge.svm.fit.Progress.update", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
     assert model.status_ == "interrupted"

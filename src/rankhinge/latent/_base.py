@@ -25,9 +25,11 @@ from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.problems.targets import Targets, as_targets, encode_targets
 from rankhinge.solvers import Solver
-from rankhinge.svm._base import LinearRankingMachine, per_problem
-from rankhinge.svm._fitting import interrupts, warn_of_zeros, warn_user
+from rankhinge.svm._base import LinearRankingMachine
+from rankhinge.svm._fitting import earlier_model, interrupts, warn_of_zeros, warn_user
+from rankhinge.svm.fit import Given
 from rankhinge.svm.threshold import cut_rankings
+from rankhinge.svm.tuning import per_problem
 
 __all__ = ["LatentMachine"]
 
@@ -83,7 +85,7 @@ class LatentMachine(BagPredictor):
         """Intercepts and slopes from the bags' scores, of shape (K, n_bags), and the learnt intercepts."""
         return cut_rankings(targets, usable, scores, self.threshold)
 
-    def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Bags, Targets]:
+    def _bags_and_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Given, Targets]:
         if not isinstance(X, Bags) and not is_bags_like(X):
             X, y = self._validated(X, without_unlabelled(y, mask), multi_output=True, ensure_min_samples=2)
             warn_user(
@@ -100,11 +102,12 @@ class LatentMachine(BagPredictor):
         if y.shape[0] != len(bags):
             hint = ": one label for each bag, not for each candidate" if y.shape[0] == bags.n_candidates else ""
             raise ValueError(f"there are {len(bags)} bags, but y has {y.shape[0]} labels{hint}")
-        _, labels = self._note(bags, as_targets(y, mask), mask=mask)
-        return bags, encode_targets(labels, mask)
+        given = Given(bags, as_targets(y, mask), {} if mask is None else {"mask": mask})
+        return given, encode_targets(given.y, mask)
 
     def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
-        bags, targets = self._bags_and_targets(X, y, mask)
+        given, targets = self._bags_and_targets(X, y, mask)
+        bags: Bags = given.X
         usable = targets.usable()
         known = check_chosen(chosen, bags, usable.size)
         if not usable.any():
@@ -117,25 +120,27 @@ class LatentMachine(BagPredictor):
         C = per_problem(self.C, usable)
         labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
         problems = [latent_problem(bags, targets.relevant[k], labelled[k], known[k]) for k in np.flatnonzero(usable)]
-        self._run(bags, targets, usable, problems, C)
+        self._run(given, targets, usable, problems, C)
         return self
 
     def _run(
         self,
-        bags: Bags,
+        given: Given,
         targets: Targets,
         usable: NDArray[np.bool_],
         problems: list[LatentProblem],
         C: NDArray[np.float64],
     ) -> None:
         """Train from each start, keep the least objective of each problem, also after an interrupt."""
+        bags: Bags = given.X
         latent = bags.n_candidates > len(bags)
         features = CandidateFeatures(
             bags.matrix, bags.rows(), constant=self._constant, skip_zeros=latent, counter=Counter()
         )
         kept = Kept(len(problems), features.n_features)
-        self._before = self._weights()
-        self._goes_on = self.warm_start and self._before.shape == (usable.size, features.n_features)
+        known = self._weights()
+        goes_on = self.warm_start and known.shape == (usable.size, features.n_features)
+        before = known if goes_on else None
 
         def fitted(kept: Kept) -> dict[str, Any]:
             return self._fitted_by(bags, targets, usable, problems, features, kept)
@@ -149,27 +154,26 @@ class LatentMachine(BagPredictor):
             with (
                 interrupts(),
                 Progress(self.verbose, _COLUMNS) as progress,
-                self._callbacks(present) as wants_stop,
+                self._callbacks(present, given) as wants_stop,
             ):
                 stop = _Wish(wants_stop)
-                for start in range(1 if self._goes_on else self.n_starts):
-                    self._run_from(start, bags, problems, C, usable, features, progress, stop, kept)
+                for start in range(self.n_starts if before is None else 1):
+                    self._run_from(start, before, bags, problems, C, usable, features, progress, stop, kept)
                     if stop.granted:
                         break
         except KeyboardInterrupt:
             kept.interrupt()
             # With nothing reached yet, an earlier model is the better one.
-            if not (kept.is_empty and self._earlier):
+            if not (kept.is_empty and earlier_model(self)):
                 self.__dict__.update(fitted(kept))
             raise
-        finally:
-            del self._before, self._goes_on
         self.__dict__.update(fitted(kept))
         self._warn(kept)
 
     def _run_from(
         self,
         start: int,
+        before: NDArray[np.float64] | None,
         bags: Bags,
         problems: list[LatentProblem],
         C: NDArray[np.float64],
@@ -181,11 +185,12 @@ class LatentMachine(BagPredictor):
     ) -> None:
         """One start: the outer loop to its end."""
         for group in self._groups(len(problems)):
-            self._run_group(start, group, bags, problems, C, usable, features, progress, wants_stop, kept)
+            self._run_group(start, before, group, bags, problems, C, usable, features, progress, wants_stop, kept)
 
     def _run_group(
         self,
         start: int,
+        before: NDArray[np.float64] | None,
         group: NDArray[np.int64],
         bags: Bags,
         problems: list[LatentProblem],
@@ -208,7 +213,8 @@ class LatentMachine(BagPredictor):
         inner = self._make_inner(features, bags.offsets, mine, C[group], self._make_objective, options)
         outer = self._make_outer(inner)
         kept.running = outer, group
-        self._begin(outer, start, np.flatnonzero(usable)[group])
+        labels = np.flatnonzero(usable)[group]
+        self._begin(outer, start, None if before is None else before[labels])
         while not outer.done:
             outer.step()
         kept.offer(outer, group)
@@ -216,16 +222,17 @@ class LatentMachine(BagPredictor):
 
     def _weights(self) -> NDArray[np.float64]:
         """The coefficients of the previous fit as the solver sees them, with the intercept's; none: empty."""
-        if "coef_" not in self._earlier:
+        earlier = earlier_model(self)
+        if "coef_" not in earlier:
             return np.empty((0, 0))
-        coef: NDArray[np.float64] = self._earlier["coef_"]
-        return np.column_stack([coef, self._earlier["intercept_"] / self._constant]) if self._constant else coef
+        coef: NDArray[np.float64] = earlier["coef_"]
+        return np.column_stack([coef, earlier["intercept_"] / self._constant]) if self._constant else coef
 
-    def _begin(self, outer: ConcaveConvex, start: int, labels: NDArray[np.int64]) -> None:
+    def _begin(self, outer: ConcaveConvex, start: int, before: NDArray[np.float64] | None) -> None:
         """The first choice of candidates; `start` counts from 0, and all but the first are random."""
         problems, features = outer.inner.problems, outer.inner.features
-        if self._goes_on and self._before[labels].any():
-            outer.begin_at(self._before[labels].T.copy(), exact=True)
+        if before is not None and before.any():
+            outer.begin_at(before.T.copy(), exact=True)
             return
         if not any(np.any(problem.relevant & problem.latent) for problem in problems):
             return

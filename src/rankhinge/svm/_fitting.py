@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import get_annotations
 from threading import get_ident
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +16,16 @@ from rankhinge._validation import warn_user
 from rankhinge.solvers import SolverResult
 from rankhinge.solvers.base import LEFT_OUT
 
-__all__ = ["Unfinished", "fitted_names", "fitting", "interrupts", "of_problems", "warn_of_zeros", "warn_user"]
+__all__ = [
+    "Unfinished",
+    "earlier_model",
+    "fitted_names",
+    "fitting",
+    "interrupts",
+    "of_problems",
+    "warn_of_zeros",
+    "warn_user",
+]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -32,17 +41,18 @@ def fitting(fit: Fit) -> Fit:
 def _all_or_nothing(fit: Fit) -> Fit:
     """A `fit` that ends with a model, be it the best so far after an interrupt, or leaves the machine as it was.
 
-    What an earlier fit has left is out of sight meanwhile, in ``_earlier``: nothing of it is mixed with the new model.
-    Attributes that a subclass of the user's has set stay where they are.
+    This is the one policy for interrupts and errors: the loop of a fit keeps the best point and becomes it; whatever
+    else is interrupted, or fails, puts back what was there before. An earlier model is out of sight meanwhile
+    (`earlier_model`): nothing of it is mixed with the new one. Attributes that a subclass of the user's has set stay
+    where they are.
     """
 
     @wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         mine, names = vars(self), fitted_names(type(self))
-        with _by_one_thread(self):
-            earlier = {name: mine[name] for name in names & mine.keys()}
+        earlier = {name: mine[name] for name in names & mine.keys()}
+        with _by_one_thread(self, earlier):
             try:
-                self._earlier = earlier
                 _remove(mine, names)
                 with interrupts():
                     return fit(self, *arguments, **options)
@@ -51,26 +61,37 @@ def _all_or_nothing(fit: Fit) -> Fit:
                     _remove(mine, names)
                     mine.update(earlier)
                 raise
-            finally:
-                for name in ("_earlier", "_seen", "_chosen", "_finish_with", "_coordinates", "_bearing"):
-                    mine.pop(name, None)
 
     # To a type checker it is another function; `wraps` gives it the signature of the first.
     return whole  # type: ignore[return-value]
 
 
+class _UnderWay(NamedTuple):
+    """The mark of a machine that is being fitted: which one, by which thread, and what it was before."""
+
+    machine: int
+    thread: int
+    earlier: dict[str, Any]
+
+
+def earlier_model(machine: Any) -> dict[str, Any]:
+    """The fitted attributes that a machine had before the fit that is under way."""
+    mark: _UnderWay | None = vars(machine).get("_under_way")
+    return {} if mark is None else mark.earlier
+
+
 @contextmanager
-def _by_one_thread(machine: Any) -> Iterator[None]:
+def _by_one_thread(machine: Any, earlier: dict[str, Any]) -> Iterator[None]:
     """Inside, no other thread can fit the machine: it would mix its model with this one.
 
     The mark names its machine, so that copies that are made meanwhile, by callbacks say, are free.
     """
-    mark = (id(machine), get_ident())
+    mark = _UnderWay(id(machine), get_ident(), earlier)
     # In one step: two threads cannot both find it missing.
     found = vars(machine).setdefault("_under_way", mark)
-    if found[0] != mark[0]:
+    if found.machine != mark.machine:
         found = vars(machine)["_under_way"] = mark
-    if found[1] != mark[1]:
+    if found.thread != mark.thread:
         raise RuntimeError(
             f"this {type(machine).__name__} is being fitted by another thread: give each thread a machine of its own, "
             "made by sklearn.base.clone"

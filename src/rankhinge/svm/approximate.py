@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,16 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
 from rankhinge._progress import Progress
-from rankhinge.features import FeatureMap, feature_map
+from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.objective.constraints import TOLERATED, EasySamples
 from rankhinge.problems import one_list
 from rankhinge.problems.targets import Targets
-from rankhinge.solvers import Solver, make_solver
-from rankhinge.svm._base import Tuning
+from rankhinge.solvers import Solver, SolverResult, make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts
+from rankhinge.svm.fit import Fit, Fitted, conclude, fit_linear
 from rankhinge.svm.rank_svc import RankSVC
+from rankhinge.svm.tuning import Tuning
 
 __all__ = ["ApproximateRankSVC"]
 
@@ -110,49 +112,52 @@ class ApproximateRankSVC(RankSVC):
     # Of the solvers only this one takes constraints, and they are convex: there is nothing to choose.
     solver, bound = "bundle", "convex"
 
-    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
-        features = feature_map(X)
-        chosen = np.flatnonzero(usable)
-        known = targets.known()
-        first = RankingObjective(features, targets.lists_of(usable), get_loss("zero-one"))
-        self._finish_with = first, first, targets, usable
-        binary, n_passes = self._binary_svm(features, targets, usable, tuning)
-        margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(binary)
-        signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
-        self._describe(binary, signs, targets, usable)
-        problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
-        objective = RankingObjective(features, problems, get_loss(self.loss))
-        self._finish_with = objective, first, targets, usable
-        # w₀ satisfies all constraints: the search begins with a feasible point.
-        constraints = EasySamples(features, signs)
-        result = self._solve(objective, tuning, n_passes + 1, start=binary, constraints=constraints)
-        self._warn_of_flaws(self._store(result), objective)
-
     # Easy is what a binary SVM calls so.
     _ranks_only = False
 
-    def _describe(
-        self,
-        binary: NDArray[np.float64],
-        signs: NDArray[np.int8],
-        targets: Targets,
-        usable: NDArray[np.bool_],
-    ) -> None:
+    def _fit_problems(self, fit: Fit, targets: Targets) -> Fitted:
+        features, chosen, known = feature_map(fit.seen.X), np.flatnonzero(fit.usable), targets.known()
+        first = RankingObjective(features, targets.lists_of(fit.usable), get_loss("zero-one"))
+        result, interrupt = self._binary_svm(first, fit.tuning)
+        if interrupt is not None:
+            # The binary SVM as far as it has come: a model all the same, which finds nothing easy yet.
+            easy = self._stage(fit, result.coef, np.zeros((chosen.size, features.n_samples), np.int8), targets)
+            alone = replace(fit, objective=first, describe=lambda found: fit.describe(found) | easy)
+            return conclude(alone, result, {"C_": fit.tuning.C}, interrupt)
+        margins = np.where(targets.relevant[chosen], 1, -1) * features.scores(result.coef)
+        signs = np.stack([self._easy(margins[c], targets.relevant[k], known[k]) for c, k in enumerate(chosen)])
+        easy = self._stage(fit, result.coef, signs, targets)
+        problems = [one_list(targets.relevant[k], known[k] & (signs[c] == 0)) for c, k in enumerate(chosen)]
+        second = replace(
+            fit,
+            objective=RankingObjective(features, problems, get_loss(self.loss)),
+            describe=lambda found: fit.describe(found) | easy,
+            cut_by=first,
+            # w₀ satisfies all constraints: the search begins with a feasible point.
+            start=result.coef,
+            constraints=EasySamples(features, signs),
+            n_passes=float(np.ceil(result.n_passes)) + 1,
+        )
+        return fit_linear(second)
+
+    def _stage(
+        self, fit: Fit, binary: NDArray[np.float64], signs: NDArray[np.int8], targets: Targets
+    ) -> dict[str, Any]:
         """Fitted attributes of the first stage."""
-        self.binary_coef_ = np.zeros((usable.size, binary.shape[0]))
-        self.binary_coef_[usable] = binary.T
-        self.binary_coef_ = self._coordinates.everywhere(self.binary_coef_)
+        usable = fit.usable
+        coef = np.zeros((usable.size, binary.shape[0]))
+        coef[usable] = binary.T
         n_easy, n_difficult = np.zeros((2, usable.size), np.int64)
         n_easy[usable] = np.count_nonzero(signs, axis=1)
         n_difficult[usable] = targets.known()[usable].sum(axis=1) - n_easy[usable]
-        self.n_easy_ = int(n_easy[0]) if n_easy.size == 1 else n_easy
-        self.n_difficult_ = int(n_difficult[0]) if n_easy.size == 1 else n_difficult
+        return {
+            "binary_coef_": fit.seen.coordinates.everywhere(coef),
+            "n_easy_": int(n_easy[0]) if n_easy.size == 1 else n_easy,
+            "n_difficult_": int(n_difficult[0]) if n_easy.size == 1 else n_difficult,
+        }
 
-    def _binary_svm(
-        self, features: FeatureMap, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning
-    ) -> tuple[NDArray[np.float64], int]:
-        """w₀ of each problem, of shape (d, K), and the passes over X that it took."""
-        objective = self._finish_with[0]
+    def _binary_svm(self, objective: RankingObjective, tuning: Tuning) -> tuple[SolverResult, BaseException | None]:
+        """w₀ of each problem, and the interrupt that ended it, if one did."""
         options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
         solver = make_solver("bundle", objective, tuning.C, **options)
         try:
@@ -163,16 +168,11 @@ class ApproximateRankSVC(RankSVC):
                     return tuning.deadline.passed
 
                 result = solver.run(watch)
-        except KeyboardInterrupt:
-            # The binary SVM as far as it has come: a model all the same, which finds nothing easy yet.
-            self._chosen = {"C_": tuning.C}
-            result = solver.result(status="interrupted")
-            self._keep(result)
-            self._describe(result.coef, np.zeros((objective.n_problems, features.n_samples), np.int8), targets, usable)
-            raise
+        except KeyboardInterrupt as error:
+            return solver.result(status="interrupted"), error
         if not tuning.deadline.passed:
             Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
-        return result.coef, int(np.ceil(result.n_passes))
+        return result, None
 
     def _easy(
         self, margins: NDArray[np.float64], relevant: NDArray[np.bool_], known: NDArray[np.bool_]

@@ -198,7 +198,8 @@ class RankSVCCV(Search, RankSVC):
         self
         """
         names = label_names(y)
-        X, y = self._validated_targets(X, y, mask)
+        given = self._validated_targets(X, y, mask)
+        X, y = given.X, given.y
         targets = encode_targets(y, mask, self.pos_label).named(names)
         refuse_strangers(self, self._bound)
         folds = list(self._folds(X, y, targets.kind, groups))
@@ -209,8 +210,8 @@ class RankSVCCV(Search, RankSVC):
         problems = {
             label: lists if use else None for label, lists, use in zip(labels, targets.lists(), usable, strict=True)
         }
-        X, tuning = self._search(X, one_list(targets.relevant[0]), parts, len(folds), problems)
-        return self._fit_targets(X, targets, tuning)
+        seen, tuning = self._search(X, one_list(targets.relevant[0]), parts, len(folds), problems)
+        return self._become(self._fit_targets(seen, targets, tuning, given))
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         splitter = check_cv(self.cv, y if kind != "multilabel" else None, classifier=kind != "multilabel")
@@ -359,7 +360,8 @@ class SVMRankerCV(Search, SVMRanker):
         """
         whole = X
         X, qid = self._separated(X, qid)
-        X, y = self._validated_relevance(X, y, qid)
+        given = self._validated_relevance(X, y, qid)
+        X, y = given.X, given.y
         refuse_strangers(self, self._bound)
         queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
@@ -371,8 +373,8 @@ class SVMRankerCV(Search, SVMRanker):
         grades = grades_of(y.astype(np.float64), self.gains)
         parts = [self._part(y, queries, units, weights, grades, place, *rows) for place, rows in enumerate(folds)]
         known = [part for part in parts if part is not None]
-        X, tuning = self._search(X, lists, known, len(folds), {"": lists})
-        return self._fit_lists(X, lists, tuning)
+        seen, tuning = self._search(X, lists, known, len(folds), {"": lists})
+        return self._become(self._fit_lists(seen, lists, tuning, given))
 
     def _part(
         self,

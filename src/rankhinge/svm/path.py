@@ -19,13 +19,13 @@ from rankhinge.objective import RankingObjective
 from rankhinge.problems.queries import ranking_lists, without_words
 from rankhinge.problems.targets import as_targets, encode_targets, plain_targets
 from rankhinge.solvers import NEVER, Deadline, SolverResult, make_solver
-from rankhinge.svm._base import positive
 from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.flat import ways_out
 from rankhinge.svm.following import Path
 from rankhinge.svm.last_word import last_word
 from rankhinge.svm.ranker import SVMRanker
+from rankhinge.svm.tuning import positive
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,14 +17,32 @@ from rankhinge.objective import RankingObjective
 from rankhinge.problems import one_list
 from rankhinge.problems.label_names import label_names
 from rankhinge.problems.targets import Targets, as_targets, encode_targets, plain_targets
-from rankhinge.solvers import SolverResult
-from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm._fitting import fitting, warn_user
+from rankhinge.svm._base import LinearRankingMachine
+from rankhinge.svm._fitting import earlier_model, fitting, warn_user
+from rankhinge.svm.fit import Certified, Fit, Fitted, Given, Seen, fit_linear, see
 from rankhinge.svm.foreign import OF_CLASSES, explaining
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import Cut, classes_of, constant_intercepts
+from rankhinge.svm.tuning import Tuning
 
 __all__ = ["RankSVC"]
+
+
+def _describe(targets: Targets, usable: NDArray[np.bool_], certified: Certified) -> dict[str, Any]:
+    """Fitted attributes of a classifier: coefficients for all labels, and where their rankings are cut."""
+    coef = np.zeros((usable.size, certified.coef.shape[1]))
+    coef[usable] = certified.coef
+    intercept, slope = constant_intercepts(targets, usable), np.ones(usable.size)
+    for c, cut in certified.cuts.items():
+        k = np.flatnonzero(usable)[c]
+        intercept[k], slope[k] = cut
+    return {
+        "classes_": targets.classes,
+        "_kind": targets.kind,
+        "coef_": coef,
+        "intercept_": intercept,
+        "slope_": slope,
+    }
 
 
 class RankSVC(ClassifierMixin, LinearRankingMachine):
@@ -216,17 +235,18 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self
         """
         names = label_names(y)
-        X, y = self._validated_targets(X, y, mask)
-        targets = encode_targets(y, mask, self.pos_label).named(names)
+        given = self._validated_targets(X, y, mask)
+        targets = encode_targets(given.y, mask, self.pos_label).named(names)
         tuning = self._tuning()
-        X = self._reduced(X, one_list(targets.relevant[0]), len(targets.relevant))
-        return self._fit_targets(X, targets, tuning)
+        n_problems, names = len(targets.relevant), getattr(self, "feature_names_in_", None)
+        seen = see(self, given.X, one_list(targets.relevant[0]), n_problems, names)
+        return self._become(self._fit_targets(seen, targets, tuning, given))
 
-    def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
+    def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> Given:
         X, y = self._validated(X, plain_targets(y, mask), multi_output=True, ensure_min_samples=2)
-        return self._note(X, as_targets(y, mask), mask=mask)
+        return Given(X, as_targets(y, mask), {} if mask is None else {"mask": mask})
 
-    def _fit_targets(self, X: Any, targets: Targets, tuning: Tuning) -> Self:
+    def _fit_targets(self, seen: Seen, targets: Targets, tuning: Tuning, given: Given) -> Fitted:
         """Fit the problems that have both classes; the scores of the others are constant."""
         usable = targets.usable()
         if not usable.any():
@@ -236,42 +256,24 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
                 f"labels {targets.classes[~usable][:10].tolist()} have no positive or no negative sample: "
                 "their scores are constant"
             )
-        self._fit_problems(X, targets, usable, tuning.of(usable, X.shape[1]))
-        return self
+        objective = RankingObjective(feature_map(seen.X), targets.lists_of(usable), get_loss(self.loss))
+        warm = self._earlier_coef(seen, usable.size)
+        fit = Fit(
+            self,
+            seen,
+            objective,
+            usable,
+            tuning.of(usable, seen.shape[1]),
+            given,
+            describe=partial(_describe, targets, usable),
+            rule=Cut(targets.kind, self.threshold),
+            earlier=earlier_model(self),
+            start=None if warm is None else warm[usable].T,
+        )
+        return self._fit_problems(fit, targets)
 
-    def _fit_problems(self, X: Any, targets: Targets, usable: NDArray[np.bool_], tuning: Tuning) -> None:
-        features = feature_map(X)
-        objective = RankingObjective(features, targets.lists_of(usable), get_loss(self.loss))
-        self._finish_with = (objective, objective, targets, usable)
-        earlier = self._earlier_coef(usable.size)
-        result = self._solve(objective, tuning, start=None if earlier is None else earlier[usable].T)
-        self._warn_of_flaws(self._store(result), objective)
-
-    def _fitted(self, result: SolverResult) -> tuple[dict[str, Any], SolverResult]:
-        """Coefficients, thresholds and certificates, also after an interrupt."""
-        objective, labelled, targets, usable = self._finish_with
-        places, rule = np.flatnonzero(usable), Cut(targets.kind, self.threshold)
-        intercept, slope = constant_intercepts(targets, usable), np.ones(usable.size)
-
-        def cut(problems: NDArray[np.int64], scores: Any) -> None:
-            for k, (mine, own) in zip(places[problems], labelled.cut(scores, rule), strict=True):
-                intercept[k], slope[k] = mine, own
-
-        certified, own = self._last_word(result, objective, cut)
-        fitted = self._certificate(certified, usable)
-        if self._bound == "tight":
-            fitted["init_coef_"] = np.atleast_2d(fitted["init_coef_"])
-        coef = np.zeros((usable.size, own.shape[1]))
-        coef[usable] = own
-        fitted |= {
-            "classes_": targets.classes,
-            "_kind": targets.kind,
-            "coef_": coef,
-            "feature_scale_": self.feature_scale_,
-            "intercept_": intercept,
-            "slope_": slope,
-        }
-        return fitted, certified
+    def _fit_problems(self, fit: Fit, targets: Targets) -> Fitted:
+        return fit_linear(fit)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: ``Xw + intercept_``; multiclass: the calibrated log-odds of each class.

@@ -17,12 +17,13 @@ from rankhinge.objective import RankingObjective
 from rankhinge.problems import Lists
 from rankhinge.problems.gains import check_relevance
 from rankhinge.problems.queries import ranking_lists, weights_of_rows, without_words
-from rankhinge.solvers import SolverResult
-from rankhinge.svm._base import LinearRankingMachine, Tuning
-from rankhinge.svm._fitting import fitting, warn_user
+from rankhinge.svm._base import LinearRankingMachine
+from rankhinge.svm._fitting import earlier_model, fitting, warn_user
+from rankhinge.svm.fit import Fit, Fitted, Given, Seen, fit_linear, see
 from rankhinge.svm.foreign import OF_LISTS, explaining
 from rankhinge.svm.qid_column import QueryColumn
 from rankhinge.svm.quality import lists_quality
+from rankhinge.svm.tuning import Tuning
 
 __all__ = ["SVMRanker"]
 
@@ -187,42 +188,39 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         self
         """
         X, qid = self._separated(X, qid)
-        X, y = self._validated_relevance(X, y, qid)
-        _warn_of_one_list(qid, y.size)
-        weights = weights_of_rows(query_weight, qid, y.size)
-        lists = ranking_lists(y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
+        given = self._validated_relevance(X, y, qid)
+        _warn_of_one_list(qid, given.y.size)
+        weights = weights_of_rows(query_weight, qid, given.y.size)
+        lists = ranking_lists(given.y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
         tuning = self._tuning()
-        return self._fit_lists(self._reduced(X, lists, 1), lists, tuning)
+        seen = see(self, given.X, lists, 1, getattr(self, "feature_names_in_", None))
+        return self._become(self._fit_lists(seen, lists, tuning, given))
 
-    def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> tuple[Any, NDArray[Any]]:
+    def _validated_relevance(self, X: Any, y: Any, qid: QueryIds | None) -> Given:
         """X, and y as numbers."""
-        return self._note(*self._validated(X, without_words(y), y_numeric=True, ensure_min_samples=2), qid=qid)
+        X, y = self._validated(X, without_words(y), y_numeric=True, ensure_min_samples=2)
+        return Given(X, y, {} if qid is None else {"qid": qid})
 
-    def _fit_lists(self, X: Any, lists: Lists, tuning: Tuning) -> Self:
-        features = feature_map(X)
-        objective = RankingObjective(features, [lists], get_loss(self.loss))
-        self._finish_with = objective
-        earlier = self._earlier_coef()
-        result = self._solve(
+    def _fit_lists(self, seen: Seen, lists: Lists, tuning: Tuning, given: Given) -> Fitted:
+        objective = RankingObjective(feature_map(seen.X), [lists], get_loss(self.loss))
+        usable, warm = np.ones(1, np.bool_), self._earlier_coef(seen)
+        fit = Fit(
+            self,
+            seen,
             objective,
-            tuning.of(np.ones(1, np.bool_), features.n_features),
-            start=None if earlier is None else earlier[:, None],
+            usable,
+            tuning.of(usable, seen.shape[1]),
+            given,
+            describe=lambda certified: {
+                "coef_": certified.coef[0],
+                "intercept_": 0.0,
+                "n_queries_": lists.n_lists,
+                "n_unusable_queries_": lists.n_unusable,
+            },
+            earlier=earlier_model(self),
+            start=None if warm is None else warm[:, None],
         )
-        self._warn_of_flaws(self._store(result), objective)
-        return self
-
-    def _fitted(self, result: SolverResult) -> tuple[dict[str, Any], SolverResult]:
-        objective = self._finish_with
-        certified, coef = self._last_word(result, objective)
-        lists = objective.problems[0]
-        fitted = self._certificate(certified) | {
-            "coef_": coef[0],
-            "intercept_": 0.0,
-            "feature_scale_": self.feature_scale_,
-            "n_queries_": lists.n_lists,
-            "n_unusable_queries_": lists.n_unusable,
-        }
-        return fitted, certified
+        return fit_linear(fit)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Scores ``Xw``: within a list, sort by them in descending order.

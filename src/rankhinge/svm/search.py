@@ -17,15 +17,17 @@ from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective.variance import variances_within
 from rankhinge.problems import Lists
-from rankhinge.svm._base import LinearRankingMachine, Tuning
+from rankhinge.svm._base import LinearRankingMachine
 from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.coordinates import Coordinates, weighted
+from rankhinge.svm.fit import Seen
 from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.results import Candidate, summary
 from rankhinge.svm.tight import given_start, unit_of_init_C, warn_of_units
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
+from rankhinge.svm.tuning import Tuning
 from rankhinge.svm.units import EXPONENTS, Bearing, bearing_of, feature_scale
 
 __all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
@@ -131,12 +133,11 @@ class Search(LinearRankingMachine):
             units.append(Unit(exponent, sigma, bearing_of(variances, sigma), reduced, coordinates, groups))
         return units
 
-    def _take(self, unit: Unit) -> Any:
+    def _take(self, unit: Unit) -> Seen:
         """Go on in this unit; what stands for X there."""
         self.standardize_ = unit.exponent
-        self.feature_scale_ = np.ones(self.n_features_in_) if unit.scale is None else unit.scale
-        self._coordinates, self._bearing = unit.coordinates, unit.bearing
-        return unit.X
+        scale = np.ones(self.n_features_in_) if unit.scale is None else unit.scale
+        return Seen(unit.X, unit.coordinates, scale, unit.bearing)
 
     def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: Problems) -> None:
         """Warn of the problems for which no fold has a score."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import Tight
-from rankhinge.svm._base import Tuning, positive
 from rankhinge.svm._fitting import Unfinished
 from rankhinge.svm.folds import Batch
 from rankhinge.svm.following import Path, along
@@ -26,6 +25,7 @@ from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.results import Candidate
 from rankhinge.svm.tight import rescaled, unit_of_C
+from rankhinge.svm.tuning import Tuning, positive
 
 __all__ = [
     "NothingJudged",

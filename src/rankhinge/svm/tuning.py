@@ -1,0 +1,63 @@
+"""What can be tuned of a fit, as a value."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge._validation import as_numbers
+from rankhinge.solvers import NEVER, Deadline
+from rankhinge.svm.tight import LARGEST, given_start
+
+__all__ = ["Tuning", "per_problem", "positive"]
+
+
+def positive(values: Any, name: str) -> NDArray[np.float64]:
+    """Numbers that may be a C or a scale."""
+    numbers = as_numbers(values, name)
+    # Of numbers below the least normal one the inverse overflows.
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= np.finfo(np.float64).tiny)))
+    if wrong.size:
+        raise ValueError(f"{name} must be positive and finite, got {numbers.flat[wrong[0]]}")
+    if numbers.max(initial=0.0) > LARGEST:
+        raise ValueError(f"{name} is {numbers.max()}: beyond {LARGEST:g} its products with others would overflow")
+    return numbers
+
+
+def per_problem(values: Any, usable: NDArray[np.bool_], name: str = "C") -> NDArray[np.float64]:
+    """A positive number for each usable problem, from one for all or one for each; `C_` of the others is nan."""
+    if np.ndim(values) > 0:
+        if np.shape(values) != usable.shape:
+            raise ValueError(f"{name} has shape {np.shape(values)}, but there are {usable.size} problems")
+        values = as_numbers(values, name)[usable]
+    return np.broadcast_to(positive(values, name), int(usable.sum())).copy()
+
+
+class Tuning(NamedTuple):
+    """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning.
+
+    And when the fit has to end.
+    """
+
+    C: Any = "auto"
+    reach: Any = "auto"
+    scale: Any = "auto"
+    init_C: Any = "auto"
+    init: Any = "logistic"
+    deadline: Deadline = NEVER
+
+    def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
+        """The part that belongs to the usable problems, checked."""
+        C, reach, scale, init_C = (
+            value if isinstance(value, str) else per_problem(value, usable, name)
+            for name, value in zip(self._fields[:4], self[:4], strict=True)
+        )
+        init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
+        return Tuning(C, reach, scale, init_C, init, self.deadline)
+
+    def part(self, group: NDArray[np.int64]) -> Tuning:
+        """The part that belongs to some problems, once there is one value for each."""
+        C, reach, scale, init_C, init = (value if isinstance(value, str) else value[group] for value in self[:5])
+        return Tuning(C, reach, scale, init_C, init, self.deadline)
