@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from rankhinge import RankSVCCV, SVMRankerCV
+from rankhinge import RankSVCCV, SVMRanker, SVMRankerCV
 from rankhinge.metrics import average_precision, ndcg
 
 CS = np.logspace(-4, 1, 11)
@@ -180,7 +180,14 @@ def _xgb_ranker(setting: dict[str, Any]) -> Any:
     return XGBRanker(objective="rank:ndcg", learning_rate=0.05, n_jobs=1, tree_method="hist", **options, **rest)
 
 
+def _plain_ranker(train: Part, X_test: Any, seed: int) -> Scores:
+    """Nothing is chosen."""
+    del seed
+    return SVMRanker().fit(train.X, train.y, qid=train.qid).predict(X_test)[None, :]
+
+
 RANKERS: dict[str, Method] = {
+    "SVMRanker()": _plain_ranker,
     "SVMRankerCV()": _svm_ranker(),
     "LGBMRanker": _boosted(_lgbm_ranker, groups=True),
     "XGBRanker": _boosted(_xgb_ranker, groups=False),

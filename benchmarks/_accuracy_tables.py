@@ -16,7 +16,7 @@ CALLS = {
     "untuned": ("RankSVC()", "LogisticRegression()", "LogisticRegression(), scaled"),
     "tuned": ("RankSVCCV()", "LogisticRegressionCV", "LogisticRegressionCV, scaled"),
 }
-RANKERS = ("SVMRankerCV()", "tight, before", "convex, before", "LGBMRanker", "XGBRanker")
+RANKERS = ("SVMRanker()", "SVMRankerCV()", "tight, before", "convex, before", "LGBMRanker", "XGBRanker")
 MEASURES = (
     "NDCG@10",
     "NDCG@10, lists without positives count 0",

@@ -118,9 +118,25 @@ def test_mixed_units_are_told_from_common_ones():
     assert effective(np.zeros(3)) == 1.0
     assert exponent_of("auto", np.array([1e6, 1.0, 1.0])) == 1.0
     assert exponent_of("auto", np.ones(100)) == 0.5
+    # Counts of words: a few hold most of the variance, and still all are in the same unit.
+    frequencies = 1.0 / np.arange(1.0, 2001.0)
+    assert effective(frequencies**2) < 30.0
+    assert exponent_of("auto", frequencies**2) == 0.5
+    assert exponent_of("auto", np.array([np.inf, 1.0])) == exponent_of("auto", np.array([np.nan, 1.0])) == 1.0
     assert (exponent_of(True, np.ones(2)), exponent_of(False, np.ones(2)), exponent_of(0.3, np.ones(2))) == (1, 0, 0.3)
     assert feature_scale(np.array([4.0, np.inf]), 1.0) is None
     np.testing.assert_array_equal(feature_scale(np.array([4.0, 0.0, 16.0]), 0.5), [np.sqrt(2.0), 1.0, 2.0])
+
+
+def test_several_lists_move_little():
+    X, y, qid = graded(n_queries=12)
+    X = X[:, :1]
+    assert SVMRanker().fit(X, y, qid=qid).reach_ == 0.1
+    # One list is a sample for each of its positives.
+    bearable = np.count_nonzero(y) / 30
+    assert bearable > 0.1
+    one = SVMRanker().fit(X, y, qid=np.zeros(len(y), np.intp))
+    assert one.reach_ == pytest.approx(min(bearable, 1.0))
 
 
 def test_lists_are_measured_within():

@@ -24,11 +24,12 @@ _NO_SPREAD = 1e-12
 
 
 class Counts(NamedTuple):
-    """Of each problem, (K,): samples and positives in its lists, and negatives of a list on average, by the weights."""
+    """Of each problem, (K,): samples and positives in its lists, negatives of a list on average, by the weights, lists."""
 
     n_samples: NDArray[np.int64]
     n_positives: NDArray[np.int64]
     n_negatives: NDArray[np.float64]
+    n_lists: NDArray[np.int64]
 
 
 class Apart(NamedTuple):
@@ -68,10 +69,11 @@ class Reductions:
     adjoint: Callable[[Scores], NDArray[np.float64]]
 
     def counts(self) -> Counts:
-        """How many samples, positives and negatives there are."""
+        """How many samples, positives, negatives and lists there are."""
         n_samples = np.array([int(lists.offsets[-1]) for lists in self.problems])
         n_positives = np.array([lists.n_positives() for lists in self.problems])
-        return Counts(n_samples, n_positives, np.array([lists.n_negatives() for lists in self.problems]))
+        n_negatives = np.array([lists.n_negatives() for lists in self.problems])
+        return Counts(n_samples, n_positives, n_negatives, np.array([lists.n_lists for lists in self.problems]))
 
     def spread(self, scores: Scores) -> NDArray[np.float64]:
         """Standard deviation of each row of scores about the means of its lists, (m,); 0 if that is rounding."""

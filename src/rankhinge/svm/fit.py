@@ -276,7 +276,7 @@ def _begin_tight(
     machine, coordinates, bearing = fit.machine, fit.seen.coordinates, fit.seen.bearing or Bearing(1.0, 1.0)
     counts = objective.counts()
     scale = AUTO_TIGHTNESS * counts.n_negatives if isinstance(tuning.scale, str) else tuning.scale
-    reach = bearing.reach(counts.n_positives) if isinstance(tuning.reach, str) else tuning.reach
+    reach = bearing.reach(counts.n_positives, counts.n_lists) if isinstance(tuning.reach, str) else tuning.reach
     init, init_C = tuning.init, tuning.init_C
     if isinstance(init_C, str):
         init_C = unit_of_init_C(init, counts.n_samples, bearing)

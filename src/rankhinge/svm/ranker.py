@@ -65,7 +65,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     bound : {"auto", "convex", "tight"}, default "auto"
         As for `RankSVC`; the tight bound is taken of each list at each threshold. The formula above is the convex one.
     reach, standardize
-        As for `RankSVC`; features are measured within the lists.
+        As for `RankSVC`; features are measured within the lists. `reach` is 0.1 for several lists by default.
     scale : float or "auto", default "auto"
         Tight bound: standard deviation of the start's scores within the lists. ``"auto"``: the mean number of
         negatives over 100.
