@@ -24,7 +24,7 @@ _NO_SPREAD = 1e-12
 
 
 class Counts(NamedTuple):
-    """Of each problem, (K,): samples and positives in its lists, negatives of a list on average, by the weights, lists."""
+    """Of each problem, (K,): samples and positives in its lists, negatives of a list on average, and lists."""
 
     n_samples: NDArray[np.int64]
     n_positives: NDArray[np.int64]

@@ -30,7 +30,7 @@ EXPONENTS = (0.5, 1.0)
 # Positives for each effective feature at which the fit may move as far as the start is from 0, and the least and the
 # farthest that it may: fits to fewer positives than features hardly leave the start.
 _POSITIVES_A_FEATURE, _LEAST_REACH, _MOST_REACH = 30.0, 0.03, 1.0
-# Of several lists, however many positives they have: on 17 problems and mq2008, a reach of 1 ranked worse than the start.
+# Of several lists, however many positives they have: on 17 problems a reach of 1 ranked worse than the start.
 _REACH_OF_LISTS = 0.1
 # Variance of the scores that the start's prior allows: samples for each effective feature over this, within these.
 _SAMPLES_A_FEATURE, _LEAST_SPREAD, _MOST_SPREAD = 3.0, 3.0, 30.0
