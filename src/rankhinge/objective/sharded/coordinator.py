@@ -56,11 +56,12 @@ class Evaluation(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Samples, positives and negatives of each problem, (K,)."""
+    """Samples, positives, negatives and lists of each problem, (K,)."""
 
     n_samples: Indices
     n_positives: Indices
     n_negatives: Floats
+    n_lists: Indices
 
 
 class Apart(NamedTuple):
@@ -310,9 +311,10 @@ class ShardedObjective:
     # Reductions.
 
     def counts(self) -> Counts:
-        """Samples, positives and negatives of each problem."""
+        """Samples, positives and negatives of each problem, which is one list."""
         n_positives, n_negatives = (part[self.numbers] for part in (self.sizes.n_positives, self.sizes.n_negatives))
-        return Counts(n_positives + n_negatives, n_positives, n_negatives.astype(np.float64))
+        one = np.ones(n_positives.size, np.int64)
+        return Counts(n_positives + n_negatives, n_positives, n_negatives.astype(np.float64), one)
 
     @surviving
     def variances(self, problem: int) -> Floats:
