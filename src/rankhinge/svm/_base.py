@@ -16,11 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankhinge._validation import in_native_order, refuse_masked
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss
+from rankhinge.problems.door import Opened, container_of
 from rankhinge.solvers import SOLVERS, Deadline
 from rankhinge.svm._fitting import earlier_model
 from rankhinge.svm.bounds import bound_in_force, refuse_strangers
+from rankhinge.svm.containers import fit_opened
 from rankhinge.svm.fit import Fitted, Given, Seen
 from rankhinge.svm.flat import warn_of_flaws
+from rankhinge.svm.threshold import Cut
 from rankhinge.svm.tuning import Tuning
 
 try:
@@ -76,6 +79,8 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _validated(self, *arrays: Any, reset: bool = True, **options: Any) -> Any:
         """X (and y) as the feature maps take it: not copied if it is an array of numbers already."""
+        if container_of(arrays[0]) is not None:
+            raise TypeError(f"{type(self).__name__} takes no {type(arrays[0]).__name__}: give an array, or use RankSVC")
         for array, name in zip(arrays, ("X", "y"), strict=False):
             refuse_masked(array, name)
         arrays = (in_native_order(arrays[0]), *arrays[1:])
@@ -113,6 +118,10 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         if not getattr(self, "warm_start", False) or coef.shape != (*n_problems, seen.coordinates.n_features):
             return None
         return seen.coordinates.inside(coef)
+
+    def _fit_opened(self, data: Opened, given: Given, rule: Cut | None = None) -> Fitted:
+        """Fit data that entered by the door for containers."""
+        return fit_opened(self, data, given, rule)
 
     def _become(self, fitted: Fitted) -> Self:
         """Take all attributes of a model at once: an interrupt finds none of them or all. The only place that does."""

@@ -19,7 +19,7 @@ from rankhinge.problems import one_list
 from rankhinge.problems.targets import Targets
 from rankhinge.solvers import Solver, SolverResult, make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts
-from rankhinge.svm.fit import Fit, Fitted, conclude, fit_linear
+from rankhinge.svm.fit import Fit, Fitted, Given, conclude, fit_linear
 from rankhinge.svm.rank_svc import RankSVC
 from rankhinge.svm.tuning import Tuning
 
@@ -111,6 +111,11 @@ class ApproximateRankSVC(RankSVC):
 
     # Of the solvers only this one takes constraints, and they are convex: there is nothing to choose.
     solver, bound = "bundle", "convex"
+
+    def _fit_opened(self, data: Any, given: Given, rule: Any = None) -> Fitted:
+        raise TypeError(
+            f"ApproximateRankSVC fetches rows one by one, which {type(given.X).__name__} is not made for: give an array"
+        )
 
     # Easy is what a binary SVM calls so.
     _ranks_only = False

@@ -29,7 +29,7 @@ from scipy.linalg import qr
 
 from rankhinge.features import BLOCK_ENTRIES, WeightedColumns
 
-__all__ = ["AsGiven", "Coordinates", "fewer", "weighted"]
+__all__ = ["AsGiven", "Coordinates", "fewer", "in_units", "weighted"]
 
 # Left out are empty columns that are at least this part of all: new indices of the entries are to be worth it.
 _WORTH_IT = 1 / 2
@@ -151,6 +151,11 @@ class _Weighted:
     def everywhere(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         outside: NDArray[np.float64] = self._inner.everywhere(coef) / self._scale
         return outside
+
+
+def in_units(n_features: int, scale: NDArray[np.float64] | None) -> Coordinates:
+    """How coefficients belong to features that are divided by a scale (d,), wherever these lie."""
+    return AsGiven(n_features) if scale is None else _Weighted(AsGiven(n_features), scale)
 
 
 def weighted(

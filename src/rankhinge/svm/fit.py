@@ -41,7 +41,7 @@ from rankhinge.svm.tight import AUTO_TIGHTNESS, find_start, rescaled, unit_of_C,
 from rankhinge.svm.tuning import Tuning
 from rankhinge.svm.units import Bearing, bearing_of, exponent_of, feature_scale
 
-__all__ = ["Certified", "Fit", "Fitted", "Given", "Seen", "conclude", "fit_linear", "see"]
+__all__ = ["Certified", "Fit", "Fitted", "Given", "Seen", "conclude", "fit_linear", "see", "unit_of_features"]
 
 # What the progress line calls an iteration of the fit that finds the start.
 _START = "start: iteration"
@@ -145,19 +145,30 @@ class _Course:
         self.has_begun = False
 
 
+def unit_of_features(
+    machine: Any, variances: Callable[[], NDArray[np.float64]], names: Any = None
+) -> tuple[NDArray[np.float64] | None, Bearing | None]:
+    """σ of each feature, None if they count as they are, and what they are like by it, None if nobody asks.
+
+    By itself the convex bound takes features as they are: its C has the meaning that papers give it.
+    """
+    tight = machine._bound == "tight"
+    if not tight and (isinstance(machine.standardize, str) or not float(machine.standardize) > 0):
+        return None, None
+    measured = variances()
+    sigma = feature_scale(measured, exponent_of(machine.standardize, measured))
+    if sigma is None and tight:
+        warn_of_units(measured, names)
+    return sigma, bearing_of(measured, sigma)
+
+
 def see(machine: Any, X: Any, lists: Lists, n_problems: int, names: Any = None) -> Seen:
     """X in so many problems: in the unit that features count in, measured in `lists`, and in fewer coordinates.
 
-    A start that is given may lie beside these. By itself the convex bound takes features as they are: its C has the
-    meaning that papers give it.
+    A start that is given may lie beside these.
     """
-    tight, sigma, bearing = machine._bound == "tight", None, None
-    if tight or (not isinstance(machine.standardize, str) and float(machine.standardize) > 0):
-        variances = variances_within(feature_map(X), lists)
-        sigma = feature_scale(variances, exponent_of(machine.standardize, variances))
-        bearing = bearing_of(variances, sigma)
-        if sigma is None and tight:
-            warn_of_units(variances, names)
+    sigma, bearing = unit_of_features(machine, lambda: variances_within(feature_map(X), lists), names)
+    tight = machine._bound == "tight"
     given = tight and not isinstance(machine.init, str)
     # Of a ranking's scores only the differences count, of a binary SVM's the scores themselves.
     centred = machine._ranks_only and get_loss(machine.loss).is_ranking

@@ -15,6 +15,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import one_list
+from rankhinge.problems.door import container_of
 from rankhinge.problems.label_names import label_names
 from rankhinge.problems.targets import Targets, as_targets, encode_targets, plain_targets
 from rankhinge.svm._base import LinearRankingMachine
@@ -234,6 +235,11 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         self
         """
+        container = container_of(X)
+        if container is not None:
+            data = container.classes(X, y, mask=mask, pos_label=self.pos_label)
+            rule = Cut(data.attributes["_kind"], self.threshold)
+            return self._become(self._fit_opened(data, Given(X, y, {} if mask is None else {"mask": mask}), rule))
         names = label_names(y)
         given = self._validated_targets(X, y, mask)
         targets = encode_targets(given.y, mask, self.pos_label).named(names)
@@ -286,6 +292,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         ndarray of shape (n,) or (n, K)
         """
+        container = container_of(X)
+        if container is not None:
+            return container.each(X, self.decision_function)
         linear = self._linear(X)
         scores = self.slope_ * (linear + self.intercept_)
         return scores[:, 0] if self._kind == "binary" else scores
@@ -301,6 +310,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         -------
         ndarray of shape (n,) or (n, K)
         """
+        container = container_of(X)
+        if container is not None:
+            return container.each(X, self.predict)
         return classes_of(self.decision_function(X), self._kind, self.classes_)
 
     def score(

@@ -15,6 +15,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import Lists
+from rankhinge.problems.door import container_of
 from rankhinge.problems.gains import check_relevance
 from rankhinge.problems.queries import ranking_lists, weights_of_rows, without_words
 from rankhinge.svm._base import LinearRankingMachine
@@ -187,6 +188,15 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         -------
         self
         """
+        container = container_of(X)
+        if container is not None:
+            options: dict[str, Any] = {
+                "loss": get_loss(self.loss),
+                "gains": self.gains,
+                "level_weights": self.level_weights,
+            }
+            data = container.queries(X, y, qid=qid, query_weight=query_weight, **options)
+            return self._become(self._fit_opened(data, Given(X, y, {} if qid is None else {"qid": qid})))
         X, qid = self._separated(X, qid)
         given = self._validated_relevance(X, y, qid)
         _warn_of_one_list(qid, given.y.size)
@@ -233,6 +243,9 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         -------
         ndarray of shape (n,)
         """
+        container = container_of(X)
+        if container is not None:
+            return container.each(X, self.predict)
         return self._linear(self._separated_again(X)[0])[:, 0]
 
     def score(self, X: Any, y: Any, qid: QueryIds | None = None, sample_weight: ArrayLike | None = None) -> float:

@@ -1,0 +1,77 @@
+"""The door for containers: data of another kind than arrays is asked how it wants to enter, before anybody looks at it.
+
+scikit-learn's validation would call `numpy.asarray` on a dask array, and load it whole. So `fit`, `decision_function`
+and `predict` ask `container_of` first. A room of its own registers what it knows (`register`), and does for its data
+what validation, targets and lists do for arrays: each chunk is checked once, where it lies; labels are united over the
+chunks; relevance stays beside the samples.
+
+What comes back is `Opened`: a few numbers, and a function that makes the objective once the unit of the features is
+known. A fit asks nothing else of data. What it asks of the objective is `rankhinge.svm.protocol.FitObjective`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.losses import RankingLoss
+
+__all__ = ["Container", "Opened", "container_of", "register"]
+
+
+class Opened(Protocol):
+    """K problems over samples that lie elsewhere."""
+
+    n_features: int
+    feature_names: NDArray[Any] | None
+    """Of a frame, as `feature_names_in_`."""
+    usable: NDArray[np.bool_]
+    """Which problems have both a positive and a negative, (K,); the objective has these only."""
+    attributes: dict[str, Any]
+    """Fitted attributes that follow from labels alone.
+
+    Of a classifier ``classes_`` and ``_kind`` (``"binary"``, ``"multiclass"`` or ``"multilabel"``), of a ranker
+    ``n_queries_`` and ``n_unusable_queries_``.
+    """
+    constant: NDArray[np.float64]
+    """Intercepts of the problems that are not usable: 1 if all their samples are relevant, else -1; (K,)."""
+
+    def variances(self) -> NDArray[np.float64]:
+        """How much each feature varies within the lists of the first problem, (d,). **One pass**."""
+
+    def objective(self, loss: RankingLoss, scale: NDArray[np.float64] | None) -> Any:
+        """The `FitObjective` of the usable problems, for features that are divided by `scale` (d,); None: as they are.
+
+        Weights and slopes that it takes and returns are those of the divided features.
+        """
+
+
+class Container(Protocol):
+    """A kind of data that can be fitted."""
+
+    def classes(self, X: Any, y: Any, *, mask: Any, pos_label: Any) -> Opened:
+        """One-vs-rest problems, as `RankSVC.fit` is given them."""
+
+    def queries(
+        self, X: Any, y: Any, *, qid: Any, query_weight: Any, loss: RankingLoss, gains: Any, level_weights: Any
+    ) -> Opened:
+        """Lists, as `SVMRanker.fit` is given them."""
+
+    def each(self, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
+        """``function(chunk)``, row by row, for each chunk of X as an array: lazily, if that is the container's way."""
+
+
+_REGISTERED: list[tuple[Callable[[Any], bool], Container]] = []
+
+
+def register(accepts: Callable[[Any], bool], container: Container) -> None:
+    """Let every X with ``accepts(X)`` enter by `container`; later ones are asked first."""
+    _REGISTERED.insert(0, (accepts, container))
+
+
+def container_of(X: Any) -> Container | None:
+    """By which door X enters; None: it is an array, a sparse array or a frame."""
+    return next((container for accepts, container in _REGISTERED if accepts(X)), None)
