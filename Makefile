@@ -93,7 +93,7 @@ format: $(STAMPS)/lint ## Format the code, and mend what can be mended automatic
 bench: $(STAMPS)/bench ## Run the benchmarks; AGAINST=<commit> compares the times with that commit's
 	@$(KEYED) $(if $(AGAINST),$(PY) benchmarks/_against.py "$(AGAINST)" --only "$(ONLY)" $(ARGS),$(call run_scripts,benchmarks))
 
-experiments: $(STAMPS)/experiments ## Reproduce the papers' tables and figures
+experiments: $(STAMPS)/experiments ## The papers' tables and figures anew, as far as docs/papers.md says; goes on where it was stopped
 	@$(KEYED) $(call run_scripts,experiments)
 
 docs: $(STAMPS)/docs ## Build the site with its gallery into .make/docs/html; warnings are errors

@@ -32,7 +32,9 @@ INTRODUCTION = """
 Persons in photographs, ten actions. Trained on the 3347 boxes that the papers train on, judged on the other boxes of
 VOC 2012 that are labelled: the papers' test labels are not public. Features are a network's (MobileNetV2, 1280
 numbers) and far better than the papers' poselets of 2011, so all figures are higher here; what can be compared is the
-*difference* between machines. "0-1" is the papers' binary SVM (no intercept, features centred), "AP" their AP-SVM, both
+*difference* between machines.
+
+"0-1" is the papers' binary SVM (no intercept, features centred), "AP" their AP-SVM, both
 `RankSVC(bound="convex")`; "tight" is `RankSVCCV` as it comes. `LinearSVC` and the logistic regression are
 scikit-learn's, with an intercept. C: five folds (seed 0, the same for everybody), three values a decade, the grid grown
 by decades until every class chooses an inner value; then one fit to all training boxes.

@@ -77,6 +77,7 @@ def page(run: Run) -> str:
         "002 finds that the gap grows as S falls, from under 3 points at S = 100 to over 5 at S = 0. Here the gap at "
         f"S = 0 less that at S = 100 is {compared(gaps[0], gaps[1])}.\n"
     )
+    n_folds = len(run[f"choice/{PAIR[0]}/{classes[0]}"]["folds"])
     header = ["class", *PAIR, *(f"right candidate, {kind}" for kind in PAIR), *(f"C, {kind}" for kind in PAIR)]
     lines = []
     for name in classes:
@@ -95,7 +96,7 @@ def page(run: Run) -> str:
         text_table(header, [*lines, ["mean", *means, "", "", "", ""]]),
         "\n*right candidate*: how often the machine picks the window that is meant, of the positive training bags.\n",
         "## How far to trust it\n",
-        f"C: three values a decade, chosen at S = 0 by {run.facts['n_folds']} folds (seed 0), for all S; "
+        f"C: three values a decade, chosen at S = 0 by {n_folds} of five folds (seed 0), for all S; "
         "grown until the choice lies inside the grid. At an end all the same: "
         + ", ".join(f"{kind} {at_ends(run, kind, classes)}" for kind in PAIR)
         + ". J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM by one fold at three values of C: "
