@@ -79,7 +79,7 @@ fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; 
 	@$(KEYED) $(PY) -m tests.fuzz_files --seed $(SEED)
 
 fuzz-files: $(STAMPS)/test ## Hand 10,000 damaged files of each kind to the command
-	@$(KEYED) RANKHINGE_MUTATIONS=10000 $(PY) -m pytest -n $(WORKERS) -m "not slow" tests/cli/test_bad_files.py $(ARGS)
+	@$(KEYED) RANKHINGE_MUTATIONS=10000 $(PY) -m pytest -n $(WORKERS) -rP tests/cli/test_bad_files.py $(ARGS)
 
 lint: $(STAMPS)/lint ## Check style, formatting and types
 	$(PY) -m ruff check .

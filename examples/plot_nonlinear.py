@@ -20,7 +20,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, SplineTransfo
 from rankhinge import RankSVC
 
 rng = np.random.default_rng(0)
-n, d = 5000, 8
+n, d = 3000, 8
 X = rng.normal(size=(n, d))
 
 # %%
@@ -48,8 +48,8 @@ maps = {
     "linear": lambda X, y: [],
     "bins": lambda X, y: [KBinsDiscretizer(n_bins=12, quantile_method="averaged_inverted_cdf")],
     "splines": lambda X, y: [SplineTransformer(n_knots=8, knots="quantile")],
-    "Nystroem": lambda X, y: [StandardScaler(), Nystroem(gamma=0.08, n_components=300, random_state=0)],
-    "random trees": lambda X, y: [RandomTreesEmbedding(n_estimators=100, max_depth=5, random_state=0)],
+    "Nystroem": lambda X, y: [StandardScaler(), Nystroem(gamma=0.08, n_components=150, random_state=0)],
+    "random trees": lambda X, y: [RandomTreesEmbedding(n_estimators=50, max_depth=4, random_state=0)],
     "boosted leaves": lambda X, y: [leaves_of_boosted_trees(X, y), OneHotEncoder(handle_unknown="ignore")],
 }
 results = {}
@@ -65,7 +65,7 @@ for task, y in tasks.items():
 # %%
 # Splines know curves of single features and nothing else. They rank the additive task as well as the trees do, and are
 # of little use for the other. Bins are coarser: all of a tail falls into one. Maps that mix features help with
-# interactions. # Leaves of boosted trees bring the trees' own knowledge along.
+# interactions. Leaves of boosted trees bring the trees' own knowledge along.
 
 names = [*maps, "LightGBM"]
 places = np.arange(len(names))
@@ -80,8 +80,7 @@ plt.show()
 
 # %%
 # **What to try.** Splines first: they are cheap, and the curve of each feature can still be read. Bins for features
-# with jumps. Nystroem if there are
-# few features in common units. Random trees or boosted leaves for interactions.
+# with jumps. Nystroem if there are few features in common units. Random trees or boosted leaves for interactions.
 #
 # **When to use the trees instead.** If LightGBM is still ahead after that, and you have thousands of rows and no need
 # for coefficients, a certificate or exact lists, use LightGBM.

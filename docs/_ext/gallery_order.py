@@ -7,6 +7,7 @@ FIRST = [
     "plot_which_loss.py",
     "plot_threshold.py",
     "plot_lists.py",
+    "plot_report.py",
     "plot_many_labels.py",
     "plot_nonlinear.py",
     "plot_weak_labels.py",
