@@ -7,8 +7,8 @@ the threshold, the rows that are placed worst, a table of the queries, and what 
 made-up search lists and look at the page.
 """
 
-import os
 import tempfile
+from contextlib import chdir
 from html import escape
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from rankhinge.cli import main
 from rankhinge.plotting import PerQueryDisplay
 
 rng = np.random.default_rng(0)
-os.chdir(tempfile.mkdtemp())
+folder = Path(tempfile.mkdtemp())
 signal = np.array([1.0, -0.5, 0.25, 0.0, 0.0])
 
 
@@ -28,7 +28,7 @@ def write_lists(name, n_queries, n_documents=20):
     X = rng.normal(size=(n_queries * n_documents, signal.size)).round(4)
     grades = np.clip(np.round(X @ signal + rng.normal(size=len(X)) - 0.8), 0, 2)
     qid = np.repeat(np.arange(n_queries), n_documents)
-    datasets.dump_letor(name, X, grades, qid=qid, comments=[f"docid = D{row}" for row in range(len(X))])
+    datasets.dump_letor(folder / name, X, grades, qid=qid, comments=[f"docid = D{row}" for row in range(len(X))])
 
 
 write_lists("train.txt", 60)
@@ -38,8 +38,9 @@ write_lists("test.txt", 40)
 # The command line is a function as well. In a shell, the same is ``rankhinge train train.txt --reach 1`` and
 # ``rankhinge report model.safetensors test.txt``.
 
-main(["train", "train.txt", "--reach", "1", "--quiet"])
-main(["report", "model.safetensors", "test.txt", "--title", "Search lists"])
+with chdir(folder):
+    main(["train", "train.txt", "--reach", "1", "--quiet"])
+    main(["report", "model.safetensors", "test.txt", "--title", "Search lists"])
 
 # %%
 # This is the page. Move the slider, sort the table, search for a query: all of it is in the file.
@@ -58,16 +59,16 @@ class Shown:
         )
 
 
-Shown(Path("report.html").read_text("utf-8"))
+Shown((folder / "report.html").read_text("utf-8"))
 
 # %%
 # The table of the queries as a picture: where is the model better than its best single feature?
 
-test = datasets.load("test.txt")
+test = datasets.load(folder / "test.txt")
 PerQueryDisplay.from_scores(
     test.y,
     test.X[:, 0],
-    load("model.safetensors").predict(test.X),
+    load(folder / "model.safetensors").predict(test.X),
     qid=test.qid,
     metric="ndcg@10",
     names=("feature 1", "model"),
