@@ -3,8 +3,11 @@
 Precision-recall curves are scikit-learn's: `sklearn.metrics.PrecisionRecallDisplay`.
 """
 
+from rankhinge._public import publish
 from rankhinge.plotting._convergence import ConvergenceDisplay
 from rankhinge.plotting._path import PathDisplay
 from rankhinge.plotting._per_query import PerQueryDisplay
 
 __all__ = ["ConvergenceDisplay", "PathDisplay", "PerQueryDisplay"]
+
+publish(__name__)

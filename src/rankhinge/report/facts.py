@@ -147,7 +147,8 @@ def _extremes(
                     query=None if qid is None else str(qid[row]),
                     rank=int(rank[place]) + 1,
                     n_ranked=int(sizes[listed[place]]),
-                    label=float(relevance[row]),
+                    # Some rounding leaves a zero with a sign.
+                    label=float(relevance[row]) + 0.0,
                     score=float(scores[row]),
                     misplaced=int(misplaced[place]),
                     row=row,
