@@ -1,12 +1,14 @@
 """Does it pay to optimise the metric at its cut? NDCG@10 on lists, precision at a cut and BEDROC on rare positives.
 
     make bench ONLY=cuts                                 # all of it: some hours
+    make bench ONLY=cuts ARGS="--folds 2"                # the first two outer folds of each set
     make bench ONLY=cuts ARGS=--quick                    # one fold of the small sets: a trial
     make bench ONLY=cuts ARGS="--sets mammography"       # these sets; the others keep the results there are
     make bench ONLY=cuts ARGS=--redraw                   # the page from the results there are
 
 Nested cross-validation as in `accuracy.py`, on its folds and with its budget for all; each method is chosen by the
-metric that it is judged by. What is done is written at once, and a run that was stopped goes on where it was.
+metric that it is judged by. The first fold of every set comes first, then the second, and so on. What is done is written
+at once, and a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _accuracy_methods import CS, RANKERS, columns, inner_folds
+from _accuracy_methods import CONVEX_CS, CS, RANKERS, columns, inner_folds
 from _accuracy_sets import BINARY, LISTS, SMALL, Task, load, places
 from _harness import ROOT, SCRATCH, machine_facts
 from sklearn.linear_model import LogisticRegression
@@ -60,7 +62,9 @@ def of_lists(task: Task, method: str) -> float:
     else:
         loss, bound = method.rsplit(", ", 1)
         # AP knows relevant and not relevant only; as in `accuracy.py`, all thresholds weigh the same.
-        options = {"level_weights": "uniform"} if loss == "ap" else {}
+        options: dict[str, Any] = {"level_weights": "uniform"} if loss == "ap" else {}
+        if bound == "convex":
+            options["tol"] = 1e-2
         model = SVMRankerCV(
             loss=LIST_LOSSES[loss], bound=bound, cv=5, scoring="ndcg@10", random_state=task.repeat, **options
         )
@@ -69,43 +73,63 @@ def of_lists(task: Task, method: str) -> float:
     return float(metrics.ndcg(task.test.y, scores, qid=task.test.qid, **how))
 
 
+_LOGISTIC: dict[tuple[str, int, int], list[list[Any]]] = {}
+
+
+def logistic_scores(task: Task, folds: list[Any], relevant: Any) -> list[list[Any]]:
+    """What logistic regression gives the left-out part of each inner fold, for each C: all targets choose from it."""
+    place = task.name, task.repeat, task.fold
+    if place not in _LOGISTIC:
+        X = task.train.X
+        _LOGISTIC.clear()
+        _LOGISTIC[place] = [
+            [
+                LogisticRegression(C=C, max_iter=300).fit(X[inside], relevant[inside]).decision_function(X[outside])
+                for inside, outside in folds
+            ]
+            for C in CS
+        ]
+    return _LOGISTIC[place]
+
+
 def of_samples(task: Task, name: str) -> float:
     target, method = name.split(": ", 1)
     ((relevant, _),), ((test, _),) = columns(task.train), columns(task.test)
     folds = inner_folds(task.train, task.repeat)
     if method == "LogisticRegression":
-        found = np.zeros(CS.size)
-        for j, C in enumerate(CS):
-            for inside, outside in folds:
-                model = LogisticRegression(C=C, max_iter=300).fit(task.train.X[inside], relevant[inside])
-                found[j] += value(target, relevant[outside], model.decision_function(task.train.X[outside]))
+        found = [
+            sum(value(target, relevant[outside], row) for (_, outside), row in zip(folds, rows, strict=True))
+            for rows in logistic_scores(task, folds, relevant)
+        ]
         model = LogisticRegression(C=CS[np.argmax(found)], max_iter=300).fit(task.train.X, relevant)
     else:
         loss, bound = method.rsplit(", ", 1)
-        model = RankSVCCV(loss=loss, bound=bound, cv=folds, scoring=target, random_state=task.repeat)
+        # As in `accuracy.py`.
+        options: dict[str, Any] = {"Cs": CONVEX_CS, "tol": 1e-2} if bound == "convex" else {}
+        model = RankSVCCV(loss=loss, bound=bound, cv=folds, scoring=target, random_state=task.repeat, **options)
         model.fit(task.train.X, relevant)
     return value(target, test, model.decision_function(task.test.X))
 
 
-def run(names: list[str], path: Path, quick: bool) -> list[dict[str, Any]]:
+def run(names: list[str], path: Path, n_folds: int | None) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["records"] if path.exists() else []
     done = {(r["set"], r["repeat"], r["fold"], r["method"]) for r in records}
     warnings.simplefilter("ignore")
-    for name in names:
-        for repeat, fold in places(name)[: 1 if quick else None]:
-            missing = [method for method in methods_of(name) if (name, repeat, fold, method) not in done]
-            task = load(name, repeat, fold) if missing else None
-            for method in missing:
-                assert task is not None
-                began = time.perf_counter()
-                found = of_lists(task, method) if name in LISTS_USED else of_samples(task, method)
-                seconds = round(time.perf_counter() - began, 2)
-                place = {"set": name, "repeat": repeat, "fold": fold, "method": method}
-                records.append({**place, "value": found, "seconds": seconds})
-                facts = machine_facts("numpy", "sklearn", "numba", "lightgbm", "xgboost")
-                lines = ",\n".join(json.dumps(record) for record in records)
-                path.write_text(f'{{"machine": {json.dumps(facts)}, "records": [\n{lines}\n]}}\n', encoding="utf-8")
-                print(f"{name}, {repeat}.{fold}, {method}: {found:.4f} in {seconds} s", flush=True)
+    wanted = [(n, name, *place) for name in names for n, place in enumerate(places(name)[:n_folds])]
+    for _, name, repeat, fold in sorted(wanted, key=lambda one: one[0]):
+        missing = [method for method in methods_of(name) if (name, repeat, fold, method) not in done]
+        task = load(name, repeat, fold) if missing else None
+        for method in missing:
+            assert task is not None
+            began = time.perf_counter()
+            found = of_lists(task, method) if name in LISTS_USED else of_samples(task, method)
+            seconds = round(time.perf_counter() - began, 2)
+            place = {"set": name, "repeat": repeat, "fold": fold, "method": method}
+            records.append({**place, "value": found, "seconds": seconds})
+            facts = machine_facts("numpy", "sklearn", "numba", "lightgbm", "xgboost")
+            lines = ",\n".join(json.dumps(record) for record in records)
+            path.write_text(f'{{"machine": {json.dumps(facts)}, "records": [\n{lines}\n]}}\n', encoding="utf-8")
+            print(f"{name}, {repeat}.{fold}, {method}: {found:.4f} in {seconds} s", flush=True)
     return records
 
 
@@ -137,6 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one fold of the small sets")
     parser.add_argument("--sets", nargs="+", choices=[*LISTS_USED, *RARE])
+    parser.add_argument("--folds", type=int, help="the first so many outer folds of each set")
     parser.add_argument("--redraw", action="store_true")
     arguments = parser.parse_args()
     folder = SCRATCH if arguments.quick else ROOT / "benchmarks" / "results"
@@ -144,7 +169,7 @@ def main() -> None:
     path = folder / "cuts.json"
     small = [name for name in (*LISTS_USED, *RARE) if name in SMALL]
     names = arguments.sets or (small if arguments.quick else [*LISTS_USED, *RARE])
-    records = run([] if arguments.redraw else names, path, arguments.quick)
+    records = run([] if arguments.redraw else names, path, 1 if arguments.quick else arguments.folds)
     text = page(records, arguments.quick)
     target = folder / "cuts.md" if arguments.quick else ROOT / "docs" / "benchmarks" / "cuts.md"
     target.write_text(text, encoding="utf-8")

@@ -35,7 +35,7 @@ from rankhinge.inference.settle import bucket_step, one_group, settle
 # With two threads: below, to share the work out costs more than it saves.
 LONG = 1 << 18
 _SAMPLE = 1 << 12
-_FEW = 1 / 24
+FEW = 1 / 24
 _LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 20
 # A call of the kernel costs some ten microseconds beside its work: 16 shares took 0.4 ms more than 4.
 _SHARES = 4
@@ -127,6 +127,18 @@ def bucket_range(sample: NDArray[np.float64], bounds: tuple[int, int]) -> tuple[
     return lowest, highest
 
 
+def draw_sample(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Some finite scores of negatives, spread over the list, in descending order; none if there is none."""
+    stride = max(1, scores.size // _SAMPLE)
+    sample = scores[::stride][~relevant[::stride]].astype(np.float64)
+    if sample.size == 0:
+        # Nearly all are positive: then the negatives themselves are a small enough sample.
+        sample = scores[~relevant].astype(np.float64)
+    sample = sample[np.abs(sample) <= np.finfo(np.float64).max]
+    sample.sort()
+    return sample[::-1].copy()
+
+
 class _LongList:
     """One list's scores, its sorted positives, and what has been found out so far."""
 
@@ -141,21 +153,11 @@ class _LongList:
         sort_descending(positives, self.positive_index)
         self.query = make_query(compiled.addresses, compiled.table, positives, scores.size - positives.size)
         self.rank_counts = np.zeros(positives.size + 2, np.int64)
-        self.sample = self._draw_sample()
+        self.sample = draw_sample(scores, relevant)
         self.n_steps = 0
         self.bounds = sample_bounds(self.query, self.sample)
         highest = self.sample[0] if self.sample.size else positives[0]
         self.centre = float(centre_of(positives, highest))
-
-    def _draw_sample(self) -> NDArray[np.float64]:
-        stride = self.scores.size // _SAMPLE
-        sample = self.scores[::stride][~self.relevant[::stride]].astype(np.float64)
-        if sample.size == 0:
-            # Nearly all are positive: then the negatives themselves are a small enough sample.
-            sample = self.scores[~self.relevant].astype(np.float64)
-        sample = sample[np.abs(sample) <= np.finfo(np.float64).max]
-        sample.sort()
-        return sample[::-1].copy()
 
     def above_cut(self) -> float | None:
         """A score that few negatives reach and below which, by the sample, all have the last rank; or None."""
@@ -163,12 +165,12 @@ class _LongList:
             return None
         _, last = self.bounds
         place = last + int(3 * np.sqrt(last)) + 3
-        return float(self.sample[place]) if place < _FEW * self.sample.size else None
+        return float(self.sample[place]) if place < FEW * self.sample.size else None
 
     def collect(self, cut: float, coefficients: NDArray[Any]) -> float | None:
         """The first way; None if the sample was misleading, and nothing has been settled."""
         # Whether there is room must not depend on the number of threads. Memory that is not touched costs nothing.
-        most = int(2 * _FEW * self.scores.size)
+        most = int(2 * FEW * self.scores.size)
         rooms = [min(part.stop - part.start, most) + CHUNK for part in self.parts]
         values = [np.empty(room) for room in rooms]
         index = [np.empty(room, np.int64) for room in rooms]
