@@ -136,6 +136,7 @@ def judge(results: dict[str, Any]) -> list[Verdict]:
         Verdict("cold start, nothing compiled yet", 10, True, _starts(starts, "first"), unit=" s"),
         Verdict("cold start, later", 1.5, True, _starts(starts, "later"), unit=" s"),
         Verdict("first fit, 569 samples, nothing compiled yet", 10, True, _starts(fits, "first"), unit=" s"),
+        *(_cut_verdicts(results["cuts"]) if results.get("cuts") else []),
     ]
 
 
@@ -189,7 +190,7 @@ def page(results: dict[str, Any], verdicts: list[Verdict], figures: dict[str, st
     if single:
         title = f"### {LOSS_NAMES[single[0]['loss']]}, {KINDS[single[0]['kind']]}, float32"
         parts += [title, ratio_table(single)]
-    parts += _cuts(results.get("cuts", []))
+    parts += _cuts(results)
     parts += _asides(cells) + _steps(cells) + _memory(results["memory"])
     parts.append("## Figures")
     for caption, path in figures.items():
@@ -197,17 +198,56 @@ def page(results: dict[str, Any], verdicts: list[Verdict], figures: dict[str, st
     return "\n\n".join(parts) + "\n"
 
 
-def _cuts(rows: list[dict[str, Any]]) -> list[str]:
-    """Losses with a cut, relative to AP; the aim is 1.5 for k up to 100 and 2 beyond."""
+def _is_deep(loss: str) -> bool:
+    """Whether more than a hundred places count."""
+    return loss == "r-precision" or int(loss.partition("@")[2]) > 100
+
+
+def _cut_verdicts(rows: list[dict[str, Any]]) -> list[Verdict]:
+    """Time and memory of losses with a cut against AP's."""
+    times: dict[bool, dict[str, float]] = {False: {}, True: {}}
+    memory = {}
+    for row in rows:
+        where = f"{KINDS[row['kind']]}, {size_name(row)}"
+        for loss, entry in row["to_ap"].items():
+            times[_is_deep(loss)][f"{loss}, {where}"] = entry["ratio"]
+        for loss, peaks in row["memory"].items():
+            if loss != "ap":
+                memory[f"{loss}, {where}"] = peaks["later"] / row["memory"]["ap"]["later"]
+    return [
+        Verdict("cut at up to 100 places / AP on the same scores", 1.5, True, times[False]),
+        Verdict("cut at 1000 places, or at P / AP on the same scores", 2, True, times[True]),
+        Verdict("peak extra memory of a cut / AP's", 1.1, True, memory),
+    ]
+
+
+def _cuts(results: dict[str, Any]) -> list[str]:
+    """Losses with a cut, relative to AP."""
+    rows = results.get("cuts", [])
     if not rows:
         return []
     losses = list(rows[0]["to_ap"])
-    lines = ["| positives × negatives | scores | " + " | ".join(losses) + " |", "|---" * (len(losses) + 2) + "|"]
-    for row in rows:
-        ratios = [_ratio_text(row["to_ap"][loss]) for loss in losses]
-        lines.append(f"| {row['n_positives']} × {row['n_negatives']} | {KINDS[row['kind']]} | {' | '.join(ratios)} |")
-    text = "Time relative to AP's on the same scores. The aim is 1.5 for up to 100 places and 2 beyond."
-    return ["## Losses with a cut", text, "\n".join(lines)]
+    header = ["time / AP", "AP takes", *losses]
+    lines = [
+        [
+            f"{KINDS[row['kind']]}, {size_name(row)}",
+            time_text(row["ap"]["median"]),
+            *(_ratio_text(row["to_ap"][loss]) for loss in losses),
+        ]
+        for row in rows
+    ]
+    parts = ["## Losses with a cut", "Time relative to AP's on the same scores.", text_table(header, lines)]
+    peaks = [row for row in rows if row["memory"]]
+    if peaks:
+        lines = [
+            [
+                f"{KINDS[row['kind']]}, {size_name(row)}",
+                *(f"{row['memory'][loss]['later']:.2f}" for loss in ["ap", *losses]),
+            ]
+            for row in peaks
+        ]
+        parts.append(text_table(["peak extra memory / N float64, later calls", "ap", *losses], lines))
+    return parts
 
 
 def _asides(cells: list[Cell]) -> list[str]:

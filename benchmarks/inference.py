@@ -170,18 +170,22 @@ def measure_cells(sizes: list[tuple[int, int]], rounds: int, budget: float) -> l
 
 
 def measure_cuts(quick: bool, rounds: int, budget: float) -> list[dict[str, Any]]:
-    """Losses with a cut: time as a multiple of AP's on the same scores, and what each call adds to the memory."""
+    """Losses with a cut: time as a multiple of AP's on the same scores, and the memory of each on the longest list."""
+    sizes = [QUICK_SIZES[-1]] if quick else CUT_SIZES
     rows = []
-    for size in [QUICK_SIZES[-1]] if quick else CUT_SIZES:
+    for size in sizes:
         for kind in KINDS:
             scores, relevant = make_list(*size, "float64")
-            scores = raised(scores, relevant, shift_of_kind(kind, scores, relevant, "ap"))
+            shift = shift_of_kind(kind, scores, relevant, "ap")
+            scores = raised(scores, relevant, shift)
             rivals = {loss: partial(most_violating_ranking, scores, relevant, loss) for loss in ["ap", *CUTS]}
             for rival in rivals.values():
                 rival()
             seconds = race(rivals, rounds, budget)
             to_ap = {loss: ratio_to(seconds[loss], seconds["ap"]) for loss in CUTS}
-            rows.append({"n_positives": size[0], "n_negatives": size[1], "kind": kind, "to_ap": to_ap})
+            row = {"n_positives": size[0], "n_negatives": size[1], "kind": kind, "ap": summary(seconds["ap"])}
+            peaks = {loss: peak_memory(loss, size, shift) for loss in ["ap", *CUTS]} if size == sizes[-1] else {}
+            rows.append({**row, "to_ap": to_ap, "memory": {loss: peak for loss, peak in peaks.items() if peak}})
             print(
                 f"cuts, {size[0]} x {size[1]}, {kind}: "
                 + ", ".join(f"{loss} {number_text(entry['ratio'])}" for loss, entry in to_ap.items()),
@@ -221,18 +225,27 @@ def measure_sweeps(loss: str, quick: bool, rounds: int, budget: float) -> dict[s
     return sweeps
 
 
-def measure_memory(cells: list[report.Cell]) -> list[dict[str, Any]]:
-    """On the longest lists, each in a process of its own; nothing where the system does not tell."""
+def peak_memory(loss: str, sample_counts: tuple[int, int], shift: float) -> dict[str, float] | None:
+    """Peaks of a call in a process of its own, in arrays of N float64; None where the system does not tell."""
     if not Path("/proc/self/clear_refs").exists():
-        print("peak memory: skipped, this system has no /proc/self/clear_refs")
-        return []
+        return None
+    arguments = [loss, *map(str, sample_counts), repr(shift)]
+    _, printed = in_fresh_process(str(Path(__file__).with_name("_peak_memory.py")), *arguments)
+    peaks: dict[str, float] = json.loads(printed)
+    return peaks
+
+
+def measure_memory(cells: list[report.Cell]) -> list[dict[str, Any]]:
+    """On the longest lists."""
     longest = max(cell["n_negatives"] for cell in cells)
     entries = []
     for cell in report.select(cells, n_negatives=longest):
-        arguments = [cell["loss"], str(cell["n_positives"]), str(longest), repr(cell["shift"])]
-        _, printed = in_fresh_process(str(Path(__file__).with_name("_peak_memory.py")), *arguments)
+        peaks = peak_memory(cell["loss"], (cell["n_positives"], longest), cell["shift"])
+        if peaks is None:
+            print("peak memory: skipped, this system has no /proc/self/clear_refs")
+            return []
         where = {key: cell[key] for key in ("loss", "kind", "n_positives", "n_negatives")}
-        entries.append({**where, **json.loads(printed)})
+        entries.append({**where, **peaks})
     return entries
 
 
@@ -304,8 +317,13 @@ def draw(results: dict[str, Any], folder: Path) -> dict[str, Path]:
     return drawn
 
 
+def _effort(quick: bool) -> tuple[int, float, int]:
+    """Rounds, seconds for each rival, and how often a program is started anew."""
+    return (3, 0.3, 1) if quick else (15, 6.0, 5)
+
+
 def measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
-    rounds, budget, repeats = (3, 0.3, 1) if arguments.quick else (15, 6.0, 5)
+    rounds, budget, repeats = _effort(arguments.quick)
     sizes = arguments.cells or (QUICK_SIZES if arguments.quick else SIZES)
     for dtype in ("float64", "float32"):  # compile everything first
         for loss in METHODS:
@@ -337,6 +355,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small lists and few rounds: a trial")
     parser.add_argument("--cells", nargs="+", type=parsed_size, metavar="PxN", help="sizes to measure: 227x3120 …")
+    parser.add_argument("--cuts", action="store_true", help="losses with a cut alone; the rest stays as it is")
     parser.add_argument("--output", type=Path, help="folder for all files, the page included")
     parser.add_argument("--redraw", action="store_true", help="page and figures anew, from the results there are")
     return parser.parse_args()
@@ -350,8 +369,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     page.parent.mkdir(parents=True, exist_ok=True)
     results_file = folder / "inference.json"
-    if arguments.redraw:
+    if arguments.redraw or arguments.cuts:
         results = json.loads(results_file.read_text("utf-8"))
+        if arguments.cuts:
+            results["cuts"] = measure_cuts(arguments.quick, *_effort(arguments.quick)[:2])
+            results["cuts_machine"] = machine_facts("rankhinge", "numpy", "numba")
+            write_json(results_file, results)
     else:
         results = measure_all(arguments)
         # At once: a figure that fails must not cost the measurements.

@@ -7,6 +7,7 @@ import pytest
 
 from rankhinge import (
     losses,
+    metrics,
     most_violating_ranking,
     most_violating_rankings,
     ranking_loss,
@@ -23,6 +24,8 @@ from tests.inference.cases import KINDS, SHAPES, large_list, random_list
 from tests.losses import cuts
 
 EVERY_CUT = pytest.mark.parametrize("kind", cuts.ALL)
+# The full numbers are for `make test-full`.
+SOME_OR_ALL = pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
 DEPTHS = range(1, 13)
 
 
@@ -30,15 +33,16 @@ def close(found, expected, scale):
     return np.abs(found - expected) <= 1e-12 * np.maximum(1.0, np.abs(expected)) + 1e-12 * scale
 
 
+@SOME_OR_ALL
 @EVERY_CUT
-def test_generated_lists_against_all_patterns(kind):
+def test_generated_lists_against_all_patterns(kind, every):
     """25,000 lists for each loss: every k from 1 to beyond n, ties, P < k, N < k, every scale, float32."""
     n_cases = 0
     for place, (n_positives, n_negatives) in enumerate(SHAPES):
         for number, group in enumerate(small_lists.groups(n_positives, n_negatives)):
             k = None if kind == "r-precision" else DEPTHS[(place + number) % len(DEPTHS)]
             loss, judge = cuts.make(kind, k), cuts.judge(kind, k)
-            scores = group.scores
+            scores = group.scores[::every]
             expected = brute_force.hinges(scores[:, :n_positives], scores[:, n_positives:], judge)
             n_lists, n = scores.shape
             relevant = np.tile(np.arange(n) < n_positives, n_lists)
@@ -56,7 +60,7 @@ def test_generated_lists_against_all_patterns(kind):
             finite = np.isfinite(size)
             assert (np.abs(value - batch.values)[finite] <= 1e-12 + rounding * size[finite]).all(), (group.kind, k)
             n_cases += n_lists
-    assert n_cases >= 10_000
+    assert n_cases >= 20_000 / every
 
 
 @EVERY_CUT
@@ -77,26 +81,30 @@ def test_every_depth_on_lists_where_ranks_are_contested(kind):
             assert abs(ranking.coefficients.sum()) < 1e-13
 
 
+@SOME_OR_ALL
 @EVERY_CUT
-def test_u_is_the_finite_difference(kind):
+def test_u_is_the_finite_difference(kind, every):
     """Away from kinks: where u is the same on both sides."""
     rng = np.random.default_rng(1)
-    compared = 0
-    for _ in range(200):
-        n_positives, n_negatives = rng.integers(1, 6, 2)
-        k = None if kind == "r-precision" else int(rng.integers(1, 9))
-        scores, relevant = random_list(rng, n_positives, n_negatives, overlap=0.3)
-        scores *= n_positives * n_negatives / 4
-        loss, step = cuts.make(kind, k), 1e-6
-        u = most_violating_ranking(scores, relevant, loss).coefficients
-        for place in range(scores.size):
-            ends = [scores + sign * step * (np.arange(scores.size) == place) for sign in (1, -1)]
-            found = [most_violating_ranking(end, relevant, loss) for end in ends]
-            if all(np.array_equal(one.coefficients, u) for one in found):
-                difference = (found[0].value - found[1].value) / (2 * step)
-                assert difference == pytest.approx(u[place], abs=1e-8)
-                compared += 1
-    assert compared > 500
+    step, n_lists, compared = 1e-6, 360 // every, 0
+    for place, (n_positives, n_negatives) in enumerate(SHAPES):
+        k = None if kind == "r-precision" else DEPTHS[place % len(DEPTHS)]
+        n = n_positives + n_negatives
+        relevant = np.arange(n) < n_positives
+        scores = (rng.normal(size=(n_lists, n)) + 0.3 * relevant) * n_positives * n_negatives / 4
+        # Of each list: itself, and with one score after the other a little higher and a little lower.
+        moves = step * np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)])
+        moved = scores[:, None, :] + moves
+        offsets = np.arange(n_lists * len(moves) + 1) * n
+        batch = most_violating_rankings(moved.ravel(), np.tile(relevant, offsets.size - 1), offsets, cuts.make(kind, k))
+        u = batch.coefficients.reshape(moved.shape)
+        values = batch.values.reshape(moved.shape[:2])
+        is_smooth = (u == u[:, :1]).all(axis=2)
+        is_smooth = is_smooth[:, 1 : n + 1] & is_smooth[:, n + 1 :]
+        differences = (values[:, 1 : n + 1] - values[:, n + 1 :]) / (2 * step)
+        assert np.abs(differences - u[:, 0])[is_smooth].max(initial=0.0) <= 1e-8
+        compared += np.count_nonzero(is_smooth.any(axis=1))
+    assert compared >= 10_000 / every
 
 
 @EVERY_CUT
@@ -149,15 +157,21 @@ def slow_twin(scores, relevant, kind, k):
 @pytest.mark.parametrize(
     "scores_kind", ["overlapping", "trained", "integers", "two values", "wrong way round", "Cauchy"]
 )
-def test_long_lists_against_the_slow_twin(kind, scores_kind):
+@pytest.mark.parametrize(
+    ("n_negatives", "k"), [(5_000, 10), (300_000, 60), pytest.param(1_000_000, 100, marks=pytest.mark.slow)]
+)
+def test_long_lists_against_the_slow_twin(kind, scores_kind, n_negatives, k):
     n_positives = 60 if kind == "r-precision" else 300
-    for n_negatives, k in ((5_000, 10), (300_000, 60)):
-        scores, relevant = large_list(scores_kind, n_positives, n_negatives)
+    for dtype in (np.float64, np.float32):
+        given, relevant = large_list(scores_kind, n_positives, n_negatives)
+        given = given.astype(dtype)
+        scores = given.astype(np.float64)
         loss = cuts.make(kind, None if kind == "r-precision" else k)
         expected = slow_twin(scores, relevant, kind, None if kind == "r-precision" else k)
         found = tight_hinge(scores, relevant, loss).value
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-11)
-        ranking = most_violating_ranking(scores, relevant, loss)
+        ranking = most_violating_ranking(given, relevant, loss)
+        assert ranking.coefficients.dtype == dtype
         u = np.zeros_like(scores)
         by_scores = -subtract_rankings(scores, relevant, np.array([0, scores.size]), u)[0]
         assert ranking.value == pytest.approx(by_scores + expected, rel=1e-9, abs=1e-9)
@@ -175,6 +189,59 @@ def test_same_bits_whatever_the_threads(kind, scores_kind, monkeypatch):
     for other in found[1:]:
         assert other.value == found[0].value
         np.testing.assert_array_equal(other.coefficients, found[0].coefficients)
+
+
+@pytest.mark.parametrize("kind", ["ndcg", "precision", "r-precision"])
+@pytest.mark.parametrize("raise_by", [0.0, 3.0, 9.0])
+@pytest.mark.parametrize("share", [1, 3])
+def test_a_sample_that_misleads(kind, raise_by, share):
+    """The best negatives lie where the sample looks, or where it does not: the result is that of any other order."""
+    n_samples = 300_000
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=n_samples)
+    # Every 73rd is looked at.
+    looked_at = np.arange(n_samples) % (n_samples >> 12) == 0
+    order = np.argsort(-scores)
+    in_front = order[: np.count_nonzero(looked_at) // share]
+    rest = np.setdiff1d(order, in_front)
+    seen, unseen = (np.empty(n_samples) for _ in range(2))
+    for arranged, places in ((seen, looked_at), (unseen, ~looked_at)):
+        first, others = np.flatnonzero(places)[: in_front.size], np.ones(n_samples, bool)
+        others[first] = False
+        arranged[first], arranged[others] = scores[in_front], scores[rest]
+    loss = cuts.make(kind, None if kind == "r-precision" else 40)
+    for arranged in (seen, unseen):
+        relevant = rng.permutation(n_samples) < 60
+        arranged[relevant] += raise_by
+        mixed = rng.permutation(n_samples)
+        one, other = (most_violating_ranking(arranged[o], relevant[o], loss) for o in (np.arange(n_samples), mixed))
+        assert one.value == pytest.approx(other.value, rel=1e-12)
+        np.testing.assert_allclose(one.coefficients[mixed], other.coefficients, rtol=1e-12, atol=1e-18)
+
+
+def test_a_bad_score_in_a_long_list():
+    scores, relevant = large_list("trained", 60, 300_000)
+    for place in (0, int(np.flatnonzero(relevant)[3]), scores.size - 1):
+        spoilt = scores.copy()
+        spoilt[place] = np.nan
+        with pytest.raises(ValueError, match=rf"scores\[{place}\] is nan"):
+            most_violating_ranking(spoilt, relevant, "precision@5")
+
+
+@EVERY_CUT
+def test_the_loss_is_what_the_metric_lacks(kind):
+    """``Δ = metric of the perfect ranking − metric``, in lists shorter than k, too."""
+    rng = np.random.default_rng(6)
+    for n_positives, n_negatives in SHAPES[::3]:
+        scores, relevant = random_list(rng, n_positives, n_negatives)
+        for k in range(1, scores.size + 4):
+            loss = cuts.make(kind, None if kind == "r-precision" else k)
+            if loss.metric is None:
+                return
+            best, found = (
+                metrics.per_query(loss.metric, relevant, s, np.zeros(scores.size))[1][0] for s in (relevant, scores)
+            )
+            assert ranking_loss(scores, relevant, loss) == pytest.approx(best - found, abs=1e-12)
 
 
 @EVERY_CUT

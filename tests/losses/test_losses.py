@@ -633,3 +633,41 @@ def test_an_array_of_discounts_is_copied():
 def test_discounts_too_small_for_ratios():
     with pytest.raises(ValueError, match=r"discount\(1\) is 5e-310, so small that ratios overflow"):
         losses.DCG(np.array([5.0, 4.0, 3.0]) * 1e-310).table(4)
+
+
+def reciprocal_discount(ranks):
+    return 1.0 / ranks
+
+
+@pytest.mark.parametrize(
+    ("make", "others"),
+    [
+        (losses.AveragePrecision, [losses.AUC(), "ap", None]),
+        (losses.RPrecision, [losses.PrecisionAt(1)]),
+        (lambda: losses.NDCGAt(10), [losses.NDCGAt(11), losses.NDCGAt(0.1), losses.APAt(10), losses.SoftNDCG(10)]),
+        (lambda: losses.PrecisionAt("1%"), [losses.PrecisionAt(1), losses.RecallAt("1%")]),
+        (lambda: losses.SoftNDCG(3), [losses.SoftNDCG(4)]),
+        (lambda: losses.RBP(0.5), [losses.RBP(0.6)]),
+        (lambda: losses.BEDROC(20.0), [losses.BEDROC(21.0)]),
+        (lambda: losses.PNormPush(2), [losses.PNormPush(3)]),
+        (lambda: losses.PartialAUC(0.5), [losses.PartialAUC(0.25)]),
+        (lambda: losses.DCG([1.0, 0.5, 0.25]), [losses.DCG([1.0, 0.5, 0.2]), losses.DCG([1.0, 0.5])]),
+        (lambda: losses.DCG(np.array([1.0, 0.5])), [losses.DCG(np.array([1.0, 0.4]))]),
+        (lambda: losses.DCGAt(reciprocal_discount, 2), [losses.DCGAt(np.reciprocal, 2), losses.DCGAt(reciprocal, 2)]),
+        (
+            lambda: losses.CustomLoss(steep_step),
+            [losses.CustomLoss(reciprocal_step), losses.CustomLoss(steep_step, name="x")],
+        ),
+    ],
+)
+def test_losses_are_values(make, others):
+    """Equal if class and parameters are, whatever has been tabulated or checked meanwhile."""
+    one, other = make(), make()
+    if one.is_ranking:
+        structured_hinge([2.0, 1.0], [0, 1], one)
+    for twin in (other, copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert one == twin
+        assert hash(one) == hash(twin)
+    assert len({one, other}) == 1
+    for different in others:
+        assert one != different

@@ -76,8 +76,10 @@ def rank_and_collect(
 
 
 class _Best(NamedTuple):
-    """What a pass has found: u of the ranking by scores, how many negatives have how many positives above them
-    (positives count as if they had all), the negatives' part of ``Σ u (s - centre)``, and the best negatives or None.
+    """What a pass has found.
+
+    u of the ranking by scores; how many negatives have how many positives above them (positives count as if they had
+    all); the negatives' part of ``Σ u (s - centre)``; the best negatives, or None.
     """
 
     coefficients: NDArray[Any]

@@ -83,10 +83,14 @@ class RankingLoss:
     is_checked : bool
         Whether the loss is known to lie in [0, 1] wherever it is suitable; else what comes out is looked at.
 
+    Losses are values: two of one class with the same parameters are equal.
+
     Examples
     --------
     >>> from rankhinge import losses
     >>> isinstance(losses.get_loss("ap"), losses.RankingLoss)
+    True
+    >>> losses.NDCGAt(10) == losses.get_loss("ndcg@10")
     True
     """
 
@@ -160,5 +164,26 @@ class RankingLoss:
     def require_suitable(self, n_samples: int) -> None:
         """Raise a ValueError with the witness if the fast methods would be wrong on lists of this length."""
 
+    def _parts(self) -> Any:
+        """What tells this loss from others of its class: what a copy in another process would be made of."""
+        return self.__getstate__()  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self is other or _is_same(self._parts(), other._parts())  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Equality by value, arrays in attributes included."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other)

@@ -15,6 +15,9 @@ __all__ = ["F1At", "HitAt", "PrecisionAt", "RPrecision", "RecallAt"]
 class PrecisionAt(CutLoss):
     """``Δ = (min(k, P) - m) / k`` with m positives among the first k: precision@k against the best possible.
 
+    A list of no more than k samples has all its positives among the first k, whatever the ranking: its loss is 0, be it
+    divided by k, as the metric is, or by the length of the list.
+
     Parameters
     ----------
     k : int, float or str

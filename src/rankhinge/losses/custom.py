@@ -108,6 +108,10 @@ class CustomLoss(RankingLoss):
         # Compiled code belongs to this process; another one compiles its own.
         return {key: value for key, value in self.__dict__.items() if key not in ("_compiled", "_jitted")}
 
+    def _parts(self) -> Any:
+        # How far it has been checked is no part of it.
+        return self.step_function, self.partial_sum, self.name
+
     def __deepcopy__(self, memo: dict[int, Any]) -> CustomLoss:
         # Within this process a copy, such as scikit-learn makes for every fit of a search, shares what is compiled.
         twin = type(self).__new__(type(self))
