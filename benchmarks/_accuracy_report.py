@@ -81,6 +81,8 @@ The 31 sets outside the design are surveys, registers, trials and mail. Sets, la
 before anything was fitted; none was left out. The rules for unit, start and reach were read off other problems
 ([design notes](design-notes.md)).
 
+Whether a metric at a cut should be optimised itself is measured [on a page of its own](benchmarks/cuts.md).
+
 ## Tuned
 
 `RankSVCCV()` on raw features, beside logistic regressions that choose among thirteen values of C by average precision
