@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, pairwise
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from rankhinge.losses import RankingLoss, ZeroOne, get_loss
 
@@ -23,7 +23,8 @@ _BACKENDS = ("auto", "compiled", "torch")
 _GAINS = ("exponential", "linear")
 
 _number = count(1)
-_keys: WeakKeyDictionary[RankingLoss, str] = WeakKeyDictionary()
+# By identity: of two equal losses either may be gone first.
+_keys: dict[int, str] = {}
 _objects: WeakValueDictionary[str, RankingLoss] = WeakValueDictionary()
 
 
@@ -94,10 +95,12 @@ def loss_of(settings: Settings) -> RankingLoss:
 def _key_of(loss: Any) -> str:
     if not isinstance(loss, RankingLoss):
         raise ValueError(f"loss must be a name or an object of rankhinge.losses, got {loss!r}")
-    if loss not in _keys:
-        _keys[loss] = f"#{next(_number)}"
-        _objects[_keys[loss]] = loss
-    return _keys[loss]
+    if id(loss) not in _keys:
+        key = f"#{next(_number)}"
+        _objects[key] = loss
+        finalize(loss, _keys.pop, id(loss), None).atexit = False
+        _keys[id(loss)] = key
+    return _keys[id(loss)]
 
 
 def _gains_text(gains: Any) -> str:
