@@ -166,12 +166,12 @@ class RankingLoss:
 
     def _parts(self) -> Any:
         """What tells this loss from others of its class: what a copy in another process would be made of."""
-        return self.__getstate__()  # type: ignore[attr-defined]
+        return self.__getstate__()
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self is other or _is_same(self._parts(), other._parts())  # type: ignore[attr-defined]
+        return self is other or _is_same(self._parts(), other._parts())
 
     def __hash__(self) -> int:
         return hash((type(self), self.name))
