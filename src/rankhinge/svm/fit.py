@@ -36,8 +36,8 @@ from rankhinge.svm.last_word import last_word
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.logistic import InterruptedStart
 from rankhinge.svm.protocol import FitObjective
+from rankhinge.svm.start import AUTO_TIGHTNESS, find_start, rescaled, unit_of_C, unit_of_init_C, warn_of_units
 from rankhinge.svm.threshold import Cut
-from rankhinge.svm.tight import AUTO_TIGHTNESS, find_start, rescaled, unit_of_C, unit_of_init_C, warn_of_units
 from rankhinge.svm.tuning import Tuning
 from rankhinge.svm.units import Bearing, bearing_of, exponent_of, feature_scale
 

@@ -25,7 +25,7 @@ from rankhinge.svm.folds import Batch, Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.results import Candidate, summary
-from rankhinge.svm.tight import given_start, unit_of_init_C, warn_of_units
+from rankhinge.svm.start import given_start, unit_of_init_C, warn_of_units
 from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
 from rankhinge.svm.tuning import Tuning
 from rankhinge.svm.units import EXPONENTS, Bearing, bearing_of, feature_scale

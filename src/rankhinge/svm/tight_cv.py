@@ -24,7 +24,7 @@ from rankhinge.svm.following import Path, along
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.results import Candidate
-from rankhinge.svm.tight import rescaled, unit_of_C
+from rankhinge.svm.start import rescaled, unit_of_C
 from rankhinge.svm.tuning import Tuning, positive
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
 _STEPS, _TOL, _WINDOW = 20, 1e-2, 2
 _INIT_TOL = {"logistic": 1e-4, "convex": 1e-2}
 _N_STARTS = 2
-# Grids in their own units: C of the starts in `tight.unit_of_init_C`, scale / N, and C in `tight.unit_of_C`. Convex
+# Grids in their own units: C of the starts in `start.unit_of_init_C`, scale / N, and C in `start.unit_of_C`. Convex
 # problems with a larger C take long, and as starts they have nothing over the others.
 _INIT_CS = {"logistic": (-1.5, 1.5, 8), "convex": (-3.0, 1.0, 6)}
 _TIGHTNESS = (-3.0, -2.0)

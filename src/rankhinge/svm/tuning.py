@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankhinge._validation import as_numbers
 from rankhinge.solvers import NEVER, Deadline
-from rankhinge.svm.tight import LARGEST, given_start
+from rankhinge.svm.start import LARGEST, given_start
 
 __all__ = ["Tuning", "per_problem", "positive"]
 
