@@ -119,9 +119,11 @@ def test_mixed_units_are_told_from_common_ones():
     assert exponent_of("auto", np.array([1e6, 1.0, 1.0])) == 1.0
     assert exponent_of("auto", np.ones(100)) == 0.5
     # Counts of words: a few hold most of the variance, and still all are in the same unit.
-    frequencies = 1.0 / np.arange(1.0, 2001.0)
-    assert effective(frequencies**2) < 30.0
-    assert exponent_of("auto", frequencies**2) == 0.5
+    variances = np.arange(1.0, 3001.0) ** -1.2
+    assert effective(variances) < 30.0
+    assert exponent_of("auto", variances) == 0.5
+    # Eighty answers from 0 to 9, and a number of the kind from 1 to 41.
+    assert exponent_of("auto", np.append(np.ones(80), 165.0)) == 1.0
     assert exponent_of("auto", np.array([np.inf, 1.0])) == exponent_of("auto", np.array([np.nan, 1.0])) == 1.0
     assert (exponent_of(True, np.ones(2)), exponent_of(False, np.ones(2)), exponent_of(0.3, np.ones(2))) == (1, 0, 0.3)
     assert feature_scale(np.array([4.0, np.inf]), 1.0) is None

@@ -78,7 +78,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     standardize : {"auto"}, bool or float, default "auto"
         In which unit features count: σ is their standard deviation to this power. True: standardised; False: as they
         are; 0.5: in between. X is not copied, and a sparse one not centred; `coef_` is in the units of X. ``"auto"``:
-        True where fewer than 30 features share the variance with 0.5, as in tables of mixed units, else 0.5, as for
+        True where fewer than 30 features share the variance with 0.25, as in tables of mixed units, else 0.5, as for
         words, pixels and embeddings; False for the convex bound, whose C would mean something else.
     scale : float, array of shape (K,) or "auto", default "auto"
         Tight bound: standard deviation of the start's scores. The larger, the tighter. ``"auto"``: the number of
