@@ -48,6 +48,8 @@ class Progress:
         The names of the values shown, in this order. The time since the start comes last.
     left_by : pair of str
         The columns that tell how much is done and of how much: their quotient gives the time left.
+    patience : float, optional
+        With ``verbose=0``: seconds after which a terminal shows the line all the same; default: never.
     stream : file-like, optional
         Where to write; by default what `sys.stderr` is when the ``with`` block is entered.
 
@@ -69,9 +71,13 @@ class Progress:
         columns: Sequence[str] = ("iteration", "primal", "dual", "gap"),
         *,
         left_by: tuple[str, str] = ("point", "of at most"),
+        patience: float | None = None,
         stream: _Stream | None = None,
     ) -> None:
         self._verbose = int(verbose)
+        self._patience = 0.0 if self._verbose else patience
+        # What is being done; it may change.
+        self.title = ""
         self._left_by = left_by
         self._columns = tuple(columns)
         self._destination = stream
@@ -90,8 +96,10 @@ class Progress:
         self._waiting, self._n_shown, self._n_standing = None, 0, 0
         if self._verbose > 0:
             _count(1)
-            self._stream = sys.stderr if self._destination is None else self._destination
-        self._rewrites = self._verbose == 1 and is_terminal(self._stream)
+        stream = sys.stderr if self._destination is None else self._destination
+        if self._verbose > 0 or (self._patience is not None and is_terminal(stream)):
+            self._stream = stream
+        self._rewrites = self._verbose <= 1 and is_terminal(self._stream)
         self._interval = _TERMINAL_INTERVAL if self._rewrites else _LOG_INTERVAL
         if self._verbose > 1:
             self._interval = 0.0
@@ -103,7 +111,7 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._waiting is not None:
+        if self._waiting is not None and (self._verbose > 0 or self._n_shown):
             self._show(self._waiting)
         if self._n_standing:
             self._write("\n")
@@ -119,6 +127,8 @@ class Progress:
         """
         if self._stream is None:
             return
+        if time.monotonic() - self._began < (self._patience or 0.0):
+            return
         self._waiting = values
         if self._n_shown == 0 or time.monotonic() - self._last_shown >= self._interval:
             self._show(values)
@@ -132,7 +142,7 @@ class Progress:
             # Later points may be dearer, or left out: a rough figure, without decimals.
             left = (now - self._began) * (of - done) / done
             fields.append(f"left {max(0.0, left):.0f} s")
-        line = "  ".join(fields)
+        line = "  ".join([self.title, *fields] if self.title else fields)
         if self._rewrites:
             # A line that wraps cannot be rewritten: keep it within the window.
             line = line[: shutil.get_terminal_size().columns - 1]

@@ -94,6 +94,14 @@ def test_grades_made_binary(call, files, tmp_path):
     assert judged.facts["metrics"]["ap"]["value"] == pytest.approx(ap, abs=1e-12)
 
 
+def test_a_limit_of_time(call, files, tmp_path):
+    done = call("train", files / "rows.txt", "--max-time", 1e-6, "-o", tmp_path / "m.safetensors", "--json")
+    # As after every fit that has not converged.
+    assert done.code == 1, done.err
+    assert "max_time" in done.err
+    assert call("train", files / "rows.txt", "--max-time", 0, "-o", tmp_path / "n.safetensors").code == 2
+
+
 def test_train_from_kept_data_is_the_same(call, files, tmp_path):
     text, kept = files / "rows.txt", tmp_path / "rows.npz"
     first, second = tmp_path / "a.safetensors", tmp_path / "b.safetensors"

@@ -253,16 +253,16 @@ def test_a_metric_of_the_users_sees_lists_with_a_relevant_sample_only():
 
 
 def test_scores_below_0_are_no_reason_to_end_a_path():
-    assert not _overfits(np.array([[-3.0], [-2.0], [-1.0]]))[0]
-    assert _overfits(np.array([[-1.0], [-2.0], [-3.0]]))[0]
-    assert _overfits(np.array([[0.9], [0.8], [0.7]]))[0]
+    assert not _overfits(np.array([[-3.0], [-2.0], [-1.0]]), 0.02)[0]
+    assert _overfits(np.array([[-1.0], [-2.0], [-3.0]]), 0.02)[0]
+    assert _overfits(np.array([[0.9], [0.8], [0.7]]), 0.02)[0]
 
 
 def test_a_single_start_is_tried_once():
     X, y = binary(n=120)
     model = RankSVCCV(bound="tight", init=np.ones(4), cv=2).fit(X, y)
-    assert np.isfinite(model.scores_[0]).all()
-    assert np.isnan(model.scores_[1]).all()
+    assert np.isfinite(model.scores_).all()
+    assert model.init_scores_.shape == (1, 2)
 
 
 @pytest.mark.parametrize("hold", [pd.Series, list, np.asarray])
@@ -348,7 +348,7 @@ def test_the_folds_of_a_label_are_given_up_together():
         seen[fold].append(scores)
         return 0.5 + (0.1 if fold else -0.1) * len(seen[fold])
 
-    RankSVCCV(Cs=np.logspace(-1, 2, 5), cv=2, scoring=scoring, random_state=0, bound="convex").fit(X, y)
+    RankSVCCV(Cs=np.logspace(-1, 2, 5), cv=2, scoring=scoring, random_state=0, bound="convex", tol=1e-5).fit(X, y)
     for scores in seen.values():
         assert len(scores) == 5
         assert not any(np.array_equal(before, after) for before, after in pairwise(scores))

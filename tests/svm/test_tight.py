@@ -364,7 +364,7 @@ def test_bad_parameters(options, message):
 def test_the_search_takes_the_best_of_its_grid():
     X, y = overlapping()
     model = RankSVCCV(bound="tight", reaches=3, scales=2, init_Cs=[0.01, 1.0], cv=3, random_state=0).fit(X, y)
-    assert model.scores_.shape == (2, 2, 3, 3)
+    assert model.scores_.shape == (2, 3, 3)
     assert model.init_scores_.shape == (2, 3)
     assert model.scales_.shape == (2,)
     assert model.reaches_.shape == (3,)
@@ -384,13 +384,13 @@ def test_the_search_refuses_a_start_of_another_shape():
 def test_the_search_over_labels_and_over_queries():
     X, Y = multilabel(n=120)
     model = RankSVCCV(bound="tight", reaches=[0.3, 3.0], scales=[5.0, 20.0], cv=2, random_state=0).fit(X, Y)
-    assert model.scores_.shape == (3, 2, 2, 2, 2)
+    assert model.scores_.shape == (3, 2, 2, 2)
     assert model.C_.shape == model.scale_.shape == model.init_C_.shape == (3,)
     assert set(model.scale_) <= {5.0, 20.0}
     X, y, qid = graded(n_queries=12, size=10)
     options = {"bound": "tight", "reaches": 2, "scales": 1, "cv": 3, "random_state": 0}
     ranker = SVMRankerCV(init="logistic", init_Cs=[1.0, 10.0], **options).fit(X, y, qid=qid)
-    assert ranker.scores_.shape == (2, 1, 2, 3)
+    assert ranker.scores_.shape == (1, 2, 3)
     assert ranker.init_ == "logistic"
     assert ranker.coef_.shape == ranker.init_coef_.shape == (3,)
     given = clone(ranker).set_params(init=[1.0, 0.0, 0.0]).fit(X, y, qid=qid)

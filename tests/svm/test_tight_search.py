@@ -1,129 +1,158 @@
-"""The search of the tight bound takes what its scores call the best, by a slow twin, and measures C in its unit."""
+"""The search of the tight bound: what it takes follows from its scores, and what it says can be fitted again."""
 
 from __future__ import annotations
 
-from statistics import fmean, median, stdev
-
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from rankhinge import RankSVCCV, SVMRankerCV
+from rankhinge import RankSVC, RankSVCCV, SVMRankerCV
+from rankhinge.svm.folds import Part, batches
+from rankhinge.svm.tight_cv import choose
+from rankhinge.svm.trial_units import units_to_try
+from tests.svm.helpers import binary, graded, multiclass, multilabel
 
-from .helpers import binary, graded, multiclass, multilabel
-
-PULLS = np.logspace(-1, 1.5, 6)
+SMALL = {"scales": 2, "init_Cs": 3, "reaches": 3, "cv": 3, "random_state": 0, "tol": 0.1}
 
 
-def noise(seed, spread=0.004, level=0.5):
-    """A metric that has nothing to do with the ranking: every point of the grid may be the best."""
+def noise(seed):
+    """A metric that has nothing to do with the ranking: every setting may be the best."""
     rng = np.random.default_rng(seed)
-    return lambda relevant, scores: level + spread * rng.normal()
+    return lambda relevant, scores: 0.5 + 0.004 * rng.normal()
 
 
-def search(scoring, y=None, **options):
-    X, labels = binary(n=40, d=3, noise=2.0)
-    options = {"scales": 3, "init_Cs": 4, "cv": 3, "random_state": 0, "tol": 0.1, "standardize": False, **options}
-    return RankSVCCV(bound="tight", scoring=scoring, **options).fit(X, labels if y is None else y)
+tables = arrays(float, (2, 4, 3), elements=st.floats(0.0, 1.0))
+starts = arrays(float, 3, elements=st.floats(0.0, 1.0))
 
 
-def smooth(path):
-    last = len(path) - 1
-    return [(path[max(i - 1, 0)] + 2 * path[i] + path[min(i + 1, last)]) / 4 for i in range(last + 1)]
+@given(starts, tables, st.floats(0.0, 2.0))
+def test_no_point_nearer_to_the_start_is_as_good(start, scores, tolerated):
+    point = choose(start, scores, tolerated)
+    strict = choose(start, scores, 0.0)
+    assert 0 <= point.place <= 4
+    # Who tolerates more stays nearer to the start, on the same path.
+    assert (point.scale, point.place <= strict.place) == (strict.scale, True)
 
 
-def best_of(path, tolerated):
-    """Place of the first that is nearly as good as the best, place of the best, and its mean."""
-    path = smooth(path)
-    means = [fmean(folds) for folds in path]
-    top = means.index(max(means))
-    for place, folds in enumerate(path):
-        lost = [b - a for a, b in zip(folds, path[top])]
-        if fmean(lost) <= tolerated * stdev(lost) / len(lost) ** 0.5:
-            return place, top, means[top]
+@given(starts, tables, st.floats(-1.0, 1.0), st.permutations(range(3)))
+def test_neither_the_level_nor_the_order_of_folds_matters(start, scores, level, order):
+    # Powers of two and a coarse grid, so that sums round nowhere.
+    start, scores, level = (np.round(64 * values) / 64 for values in (start, scores, level))
+    expected = choose(start, scores, 0.0)
+    assert choose(start + level, scores + level, 0.0) == expected
+    assert choose(start[list(order)], scores[..., list(order)], 0.0) == expected
 
 
-def best_start(init_scores):
-    means = [fmean(folds) for folds in smooth(list(init_scores))]
-    return means.index(max(means))
+@given(starts, tables)
+def test_where_nothing_beats_the_start_it_stays(start, scores):
+    assert choose(start + 2.0, scores, 0.0).place == 0
 
 
-def best_point(init_scores, scores, scales, tolerated=0.25):
-    """Start, scale, place and top of the path with the highest score among those over some scales."""
-    best = (0, 0, 0, 0, -np.inf)
-    first = best_start(init_scores)
-    for a, start in enumerate((first, max(first - 1, 0))):
-        for b in scales:
-            followed = [folds for folds in scores[a, b] if np.isfinite(folds).all()]
-            if followed:
-                place, top, score = best_of([init_scores[start], *followed], tolerated)
-                if score > best[-1]:
-                    best = (a, b, place, top, score)
-    return best
+@given(tables, st.integers(0, 4))
+def test_what_was_not_come_to_is_not_chosen(scores, n_points):
+    start = np.zeros(3)
+    scores[:, n_points:] = np.nan
+    assert choose(start, scores, 0.0).place <= n_points
 
 
-def chosen(reaches, scales, init_Cs, init_scores, start, scale, place):
-    """Reach, scale and C of the start; the start itself has a tenth of the smallest reach."""
-    first = best_start(init_scores)
-    return (reaches[place - 1] if place else 0.1 * reaches[0]), scales[scale], init_Cs[max(first - start, 0)]
+@pytest.mark.parametrize("data", [binary, multiclass, multilabel])
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_what_is_chosen_is_a_row_and_can_be_fitted(data, standardize):
+    X, y = data()
+    model = RankSVCCV(standardize=standardize, **SMALL).fit(X, y)
+    best = np.atleast_1d(model.best_index_)
+    for name in ("reach", "scale", "init_C"):
+        np.testing.assert_array_equal(
+            model.cv_results_[f"param_{name}"][best], np.atleast_1d(getattr(model, f"{name}_"))
+        )
+    again = RankSVC(tol=0.1, **model.best_params_).fit(X, y)
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
 
 
-def test_the_choice_follows_from_the_scores():
-    seen = set()
-    for seed in (0, 1, 2, 3, 5, 17, 26, 30, 58):
-        model = search(noise(seed))
-        start, scale, place, top, _ = best_point(model.init_scores_, model.scores_, range(3))
-        expected = chosen(model.reaches_, model.scales_, model.init_Cs_, model.init_scores_, start, scale, place)
-        np.testing.assert_allclose((model.reach_, model.scale_, model.init_C_), expected, rtol=1e-12)
-        seen |= {("start", start), ("scale", scale), ("stays", place == 0), ("earlier", 0 < place < top)}
-        seen |= {("neighbour", bool(np.isfinite(model.scores_[1]).any()))}
-    assert seen == {
-        *(("start", a) for a in range(2)),
-        *(("scale", b) for b in range(3)),
-        *((name, known) for name in ("stays", "earlier", "neighbour") for known in (False, True)),
+@given(st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_whatever_the_metric_the_choice_is_on_the_grid(seed):
+    X, y = binary(n=40, d=3, noise=2.0)
+    model = RankSVCCV(scoring=noise(seed), standardize=False, **SMALL).fit(X, y)
+    stay = min(0.01, 0.1 * model.reaches_[0])
+    assert np.isclose(model.reach_, [stay, *model.reaches_]).any()
+    assert model.scale_ in model.scales_
+    assert model.init_C_ in model.init_Cs_
+    # By the mean of the smoothed scores: no start ranks better than the one that was taken.
+    padded = np.pad(model.init_scores_.mean(axis=1), 1, mode="edge")
+    means = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+    assert means[model.init_Cs_.tolist().index(model.init_C_)] == pytest.approx(means.max())
+
+
+def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
+    X, _ = binary(n=40, d=3)
+    rng = np.random.default_rng(0)
+    Y = (X[:, [0, 1, 2, 0]] + rng.normal(size=(40, 4)) > 0.5).astype(int)
+    Y[:, 1] = np.arange(40) == 7
+    with pytest.warns(UserWarning, match=r"labels \[1\] have no fold"):
+        model = RankSVCCV(standardize=False, **SMALL).fit(X, Y)
+    assert np.isnan(model.scores_[1]).all()
+    judged = [0, 2, 3]
+    steps = [0.01, *model.reaches_]
+    place = [int(np.argmin(np.abs(np.log(steps) - np.log(reach)))) for reach in model.reach_]
+    assert place[1] == int(np.median([place[k] for k in judged]))
+    start = [row.tolist().index(C) for row, C in zip(model.init_Cs_, model.init_C_, strict=True)]
+    assert start[1] == int(np.median([start[k] for k in judged]))
+
+
+def test_auto_goes_on_with_the_kind_of_start_and_the_unit_that_rank_better():
+    X, y, qid = graded(n_queries=15, size=8, d=6, seed=1)
+    options = SMALL | {"scales": 1, "reaches": 2}
+    alone = {
+        (unit, init): SVMRankerCV(init=init, standardize=unit, **options).fit(X, y, qid=qid)
+        for unit in (0.5, 1.0)
+        for init in ("logistic", "convex")
     }
+    auto = SVMRankerCV(**options).fit(X, y, qid=qid)
+    mine = alone[auto.standardize_, auto.init_]
+    np.testing.assert_allclose(auto.scores_, mine.scores_, atol=1e-9)
+    np.testing.assert_allclose(auto.coef_, mine.coef_, atol=1e-9)
+    rows = auto.cv_results_
+    for (unit, init), model in alone.items():
+        inside = (rows["param_standardize"] == unit) & (rows["param_init"] == init) & (rows["param_reach"] <= 0.01)
+        found = [rows[f"split{fold}_test_score"][inside] for fold in range(3)]
+        np.testing.assert_allclose(np.array(found).T, model.init_scores_, atol=1e-9)
 
 
-def test_lists_leave_the_start_for_a_standard_error_only():
-    X, y, qid = graded(n_queries=15)
-    options = {"bound": "tight", "init": "logistic", "scales": 2, "init_Cs": 3, "cv": 3, "tol": 0.1, "random_state": 0}
-    options["standardize"] = False
-    stricter = 0
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        model = SVMRankerCV(scoring=lambda y, scores, qid, rng=rng: 0.5 + 0.004 * rng.normal(), **options)
-        model.fit(X, y, qid=qid)
-        strict, loose = (best_point(model.init_scores_, model.scores_, range(2), part) for part in (1.0, 0.25))
-        expected = chosen(model.reaches_, model.scales_, model.init_Cs_, model.init_scores_, *strict[:3])
-        np.testing.assert_allclose((model.reach_, model.scale_, model.init_C_), expected, rtol=1e-12)
-        stricter += strict[2] < loose[2]
-    assert stricter > 0
+def test_features_as_they_are_where_they_share_a_unit():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 60)) * rng.uniform(0.5, 2.0, 60)
+    y = (X[:, :3].sum(axis=1) + rng.normal(size=80) > 0).astype(int)
+    tried = set(RankSVCCV(**SMALL).fit(X, y).cv_results_["param_standardize"])
+    assert tried == {0.0, 0.5, 1.0}
+    X[:, 0] *= 1e4
+    assert set(RankSVCCV(**SMALL).fit(X, y).cv_results_["param_standardize"]) == {0.5, 1.0}
 
 
-def test_what_was_not_followed_has_no_scores_and_is_not_chosen():
-    lengths = set()
-    for seed in range(6):
-        model = search(noise(seed))
-        start, _, _, top, _ = best_point(model.init_scores_, model.scores_, [1])
-        length = min(6, top + 2)
-        known = np.isfinite(model.scores_).all(axis=-1)
-        expected = np.zeros((2, 3, 6), bool)
-        expected[: 1 + (best_start(model.init_scores_) > 0), 1] = True
-        expected[start, [0, 2], :length] = True
-        np.testing.assert_array_equal(known, expected)
-        np.testing.assert_array_equal(np.isnan(model.scores_).all(axis=-1), ~expected)
-        assert np.isclose(model.reach_, [*model.reaches_, 0.1 * model.reaches_[0]]).any()
-        lengths.add(length)
-    assert len(lengths) > 1
+def test_units_that_share_their_passes_see_what_they_would_see_alone():
+    X, y = binary(n=50, d=4)
+    X = X * [1.0, 10.0, 0.1, 3.0]
+    from rankhinge.losses import get_loss
+    from rankhinge.problems import one_list
 
-
-def test_only_those_with_a_neighbour_are_followed_from_it():
-    """Labels whose best start is the first of the grid have no other to try."""
-    X, y = multiclass(n=150, d=6)
-    model = RankSVCCV(bound="tight", init_Cs=[1e-4, 1.0], cv=3, random_state=0, standardize=False).fit(X, y)
-    places = np.array([best_start(scores) for scores in model.init_scores_])
-    assert 0 < np.count_nonzero(places) < 3
-    known = np.isfinite(model.scores_).any(axis=(2, 3, 4))
-    np.testing.assert_array_equal(known, np.stack([np.ones(3, bool), places > 0], axis=1))
+    lists = one_list(y > 0)
+    units, _ = units_to_try(X, lists, "auto", tight=True, n_fits=2, centred=True)
+    parts = [Part(0, 0, lists, lambda scores: float(scores[0]))]
+    (together,) = batches(dict(enumerate(units)), 1, parts, get_loss("ap"))
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(4, len(units)))
+    problems = np.arange(len(units))
+    scores = together.objective.score(weights, problems)
+    slopes = together.objective.adjoint(together.objective.evaluate(scores).coefficients)
+    for number, unit in enumerate(units):
+        (alone,) = batches({number: unit}, 1, parts, get_loss("ap"))
+        own = alone.objective.score(weights[:, [number]], np.zeros(1, np.int64))
+        np.testing.assert_allclose(scores.values[number], own.values[0], rtol=1e-12)
+        slope = alone.objective.adjoint(alone.objective.evaluate(own).coefficients)
+        np.testing.assert_allclose(slopes[:, number], slope[:, 0], rtol=1e-9, atol=1e-15)
+        assert together.quality(weights)[number] == pytest.approx(alone.quality(weights[:, [number]])[0], rel=1e-12)
 
 
 @pytest.mark.parametrize(("reaches", "expected"), [([1e-9, 1.0], 1e-10), ([10.0, 100.0], 0.01)])
@@ -133,61 +162,6 @@ def test_where_the_start_is_best_the_reach_is_a_hundredth_or_a_tenth_of_the_grid
     options = {"scoring": lambda relevant, scores: 1.0 / (1 + next(calls)), "init": given, "scales": [3.0]}
     model = RankSVCCV(reaches=reaches, cv=3, random_state=5, standardize=False, **options).fit(X, y)
     assert pytest.approx(expected, rel=1e-9) == model.reach_
-
-
-def test_labels_that_no_fold_can_judge_have_the_median_of_the_others():
-    X, _ = binary(n=40, d=3)
-    rng = np.random.default_rng(0)
-    Y = (X[:, [0, 1, 2, 0]] + rng.normal(size=(40, 4)) > 0.5).astype(int)
-    Y[:, 1] = np.arange(40) == 7
-    places = set()
-    for seed in range(4):
-        with pytest.warns(UserWarning, match=r"labels \[1\] have no fold"):
-            model = search(noise(seed), Y)
-        judged = (0, 2, 3)
-        points = [best_point(model.init_scores_[k], model.scores_[k], range(3)) for k in judged]
-        for k, point in zip(judged, points):
-            arrays = (model.reaches_, model.scales_[k], model.init_Cs_[k], model.init_scores_[k])
-            expected = chosen(*arrays, *point[:3])
-            np.testing.assert_allclose((model.reach_[k], model.scale_[k], model.init_C_[k]), expected, rtol=1e-12)
-        scale, place = (median(point[which] for point in points) for which in (1, 2))
-        start = median(best_start(model.init_scores_[k]) for k in judged)
-        path = model.reaches_
-        assert model.reach_[1] == pytest.approx(path[place - 1] if place else 0.1 * path[0], rel=1e-12)
-        assert model.scale_[1] == pytest.approx(model.scales_[1, scale])
-        assert model.init_C_[1] == model.init_Cs_[1, start]
-        assert np.isnan(model.scores_[1]).all()
-        places.add(place)
-    assert len(places) > 1
-
-
-def level(init_scores):
-    """How well the best start ranks the test parts."""
-    return max(fmean(folds) for folds in smooth(list(init_scores)))
-
-
-def test_auto_goes_on_with_the_kind_of_start_that_ranks_better():
-    seen = set()
-    for seed in range(6):
-        X, y, qid = graded(n_queries=15, size=8, d=6, seed=seed)
-        options = {"bound": "tight", "scales": 1, "reaches": 2, "cv": 3, "random_state": 0, "tol": 0.1}
-        kinds = {init: SVMRankerCV(init=init, **options).fit(X, y, qid=qid) for init in ("logistic", "convex")}
-        auto = SVMRankerCV(**options).fit(X, y, qid=qid)
-        assert auto.init_ == max(kinds, key=lambda init: level(kinds[init].init_scores_))
-        alone = kinds[auto.init_]
-        for name in ("init_Cs_", "init_scores_", "scores_", "C_", "coef_"):
-            np.testing.assert_array_equal(getattr(auto, name), getattr(alone, name))
-        seen.add(auto.init_)
-    assert seen == {"logistic", "convex"}
-
-
-def test_auto_takes_one_kind_of_start_for_all_labels():
-    X, Y = multilabel(n=90)
-    options = {"bound": "tight", "scales": 1, "reaches": 2, "cv": 2, "random_state": 0, "tol": 0.1}
-    kinds = {init: RankSVCCV(init=init, **options).fit(X, Y) for init in ("logistic", "convex")}
-    auto = RankSVCCV(init="auto", **options).fit(X, Y)
-    assert auto.init_ == max(kinds, key=lambda init: fmean(level(mine) for mine in kinds[init].init_scores_))
-    np.testing.assert_array_equal(auto.coef_, kinds[auto.init_].coef_)
 
 
 def test_values_of_C_for_two_kinds_of_starts_are_refused():

@@ -174,6 +174,7 @@ def _add_train(commands: Any) -> None:
     command.add_argument("--save-data", metavar="FILE.npz", help="keep the parsed training data: it loads at once")
     command.add_argument("--tol", type=_at_least(0, float, True), help="relative gap at which to stop")
     command.add_argument("--max-iter", type=_at_least(1, int))
+    command.add_argument("--max-time", type=_at_least(0, float, True), help="seconds; the best model so far is kept")
     command.add_argument("--seed", type=int, default=0, help="of folds and solvers; default: 0")
     volume = command.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="no progress")

@@ -153,12 +153,15 @@ def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
     # Equal seeds draw equal folds: the bounds' scores can be compared. "zero-one" ranks nothing and has no tight bound.
     both = ("tight", "convex") if get_loss(arguments.loss or "ap").is_ranking else ("convex",)
     bounds = both if arguments.bound is None else (arguments.bound,)
+    if arguments.max_time is not None:
+        # For all of them together.
+        parameters["max_time"] = arguments.max_time / len(bounds)
     return [kind(cv=folds, **parameters | {"bound": bound}) for bound in bounds]
 
 
 def _parameters(arguments: Any, data: LetorData) -> dict[str, Any]:
     """What is the same for all candidates."""
-    names = ("loss", "level_weights", "tol", "max_iter")
+    names = ("loss", "level_weights", "tol", "max_iter", "max_time")
     parameters = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     if data.qid is None and arguments.level_weights is not None:
         raise CommandError(f"--level-weights is for queries, but {data.path} has no qid", USAGE)

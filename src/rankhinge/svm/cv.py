@@ -24,6 +24,7 @@ from rankhinge.svm._fitting import fitting
 from rankhinge.svm.bounds import refuse_strangers
 from rankhinge.svm.folds import Part
 from rankhinge.svm.foreign import OF_CLASSES, OF_LISTS, explaining
+from rankhinge.svm.policy import LABELS, LISTS
 from rankhinge.svm.quality import list_metric, lists_metric
 from rankhinge.svm.query_folds import query_folds
 from rankhinge.svm.rank_svc import RankSVC
@@ -65,16 +66,18 @@ class RankSVCCV(Search, RankSVC):
     ----------
     loss : str or RankingLoss, default "ap"
     Cs : int, array or None, default None
-        Convex bound: the grid, or how many values between 0.1 and 100,000; None: 8.
+        Convex bound: the grid, or how many values between 0.1 and 100,000; None: 8, of which larger ones are not
+        tried once the path has taken 200 passes over X.
     cv : int, splitter, iterable or None, default None
         Stratified folds, shuffled with `random_state`, if an int; None: 5.
     bound : {"auto", "convex", "tight"}, default "auto"
-        As for `RankSVC`. With the tight bound the unit of the features, the start, the reach and the scale are chosen,
-        in this order.
+        As for `RankSVC`. With the tight bound the unit of the features and the start are chosen first, then the
+        reach and the scale.
     reaches : int, array or None, default None
         Tight bound: the grid of `reach`, or how many values between 0.1 and 30; None: 6.
     standardize : {"auto"}, bool or float, default "auto"
-        As for `RankSVC`; ``"auto"`` tries 0.5 and 1 with the tight bound, on the same folds.
+        As for `RankSVC`; ``"auto"`` tries 0.5 and 1 with the tight bound, and 0 where the features seem to share a
+        unit, on the same folds and in the same passes.
     scales : int or array, default 2
         Tight bound: the grid of scales, or how many between a thousandth and a hundredth of the number of negatives.
     init : {"logistic", "convex", "auto"} or array of shape (K, d), default "logistic"
@@ -88,7 +91,11 @@ class RankSVCCV(Search, RankSVC):
         function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
         metric. Scores are ``Xw``, without a threshold: judge rankings by them, not predictions.
     solver, tol, max_iter, threshold, pos_label, verbose
-        As for `RankSVC`; the paths use the bundle solver.
+        As for `RankSVC`; the paths use the bundle solver, and ten times `tol`. After five seconds a terminal shows how
+        far the search is, also without `verbose`.
+    max_time : float or None, default None
+        Seconds for search and fit together. The search goes on with its best setting after three quarters of them.
+        After Ctrl-C it does so, too: the model then is the mean of those of the folds, after one step on all data.
     random_state : int, RandomState or None, default None
         As for `RankSVC`, and for the folds: with None they are drawn anew at each fit.
 
@@ -101,8 +108,8 @@ class RankSVCCV(Search, RankSVC):
         The grid of the bound in force.
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
         The metric on the test part of each fold. A path is given up when two values of C in turn were worse than the
-        best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (2, n_scales,
-        n_reaches, n_folds), or K of them; first for the best start, then for its neighbour; nan where there was none.
+        best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (n_scales, n_reaches,
+        n_folds), or K of them. nan where the search has not come to.
     init_ : {"logistic", "convex"}
         Tight bound: the kind of start, unless coefficients were given.
     scales_, init_Cs_, init_scores_ : ndarray
@@ -116,8 +123,8 @@ class RankSVCCV(Search, RankSVC):
     cv_results_ : dict
         A row for each setting, as `GridSearchCV` has it, of several labels for each label and setting (column
         ``"label"``, and ranks within a label); `pandas.DataFrame` takes it. Times are missing: folds share their
-        passes. Tight bound: the rows of both starts' paths; not the best mean is chosen there, but the setting nearest
-        to the start that is not noticeably worse.
+        passes. Tight bound: first all starts, with a reach so small that the fit stays there, then the paths from
+        the best; not the best mean is chosen there, but the setting nearest to the start that is not noticeably worse.
     n_splits_ : int
     coef_, intercept_, … :
         Of the model refitted to all data; see `RankSVC`.
@@ -138,8 +145,7 @@ class RankSVCCV(Search, RankSVC):
         **GRIDS,
         "cv": ["cv_object"],
     }
-    # One standard error kept too close to the start on most problems.
-    _tolerated = 0.25
+    _policy = LABELS
 
     @explaining(OF_CLASSES)
     def __init__(
@@ -158,6 +164,7 @@ class RankSVCCV(Search, RankSVC):
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
+        max_time: float | None = None,
         threshold: str | float = "f1",
         pos_label: Any = None,
         random_state: Any = None,
@@ -176,6 +183,7 @@ class RankSVCCV(Search, RankSVC):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
@@ -210,8 +218,8 @@ class RankSVCCV(Search, RankSVC):
         problems = {
             label: lists if use else None for label, lists, use in zip(labels, targets.lists(), usable, strict=True)
         }
-        seen, tuning = self._search(X, one_list(targets.relevant[0]), parts, len(folds), problems)
-        return self._become(self._fit_targets(seen, targets, tuning, given))
+        with self._search(X, one_list(targets.relevant[0]), parts, len(folds), problems) as (seen, tuning):
+            return self._become(self._fit_targets(seen, targets, tuning, given))
 
     def _folds(self, X: Any, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         splitter = check_cv(self.cv, y if kind != "multilabel" else None, classifier=kind != "multilabel")
@@ -263,7 +271,9 @@ class SVMRankerCV(Search, SVMRanker):
         As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
         the keyword `qid`, like those of `rankhinge.metrics`.
     gains, level_weights, qid_column, solver, tol, max_iter, verbose
-        As for `SVMRanker`; the paths use the bundle solver.
+        As for `SVMRanker`; the paths use the bundle solver, and ten times `tol`.
+    max_time : float or None, default None
+        As for `RankSVCCV`.
     random_state : int, RandomState or None, default None
         As for `SVMRanker`, and for the folds: with None they are drawn anew at each fit.
 
@@ -298,8 +308,7 @@ class SVMRankerCV(Search, SVMRanker):
         **GRIDS,
         "cv": ["cv_object"],
     }
-    # Lists gain next to nothing by leaving the start: there has to be good reason for it.
-    _tolerated = 1.0
+    _policy = LISTS
 
     @explaining(OF_LISTS)
     def __init__(
@@ -321,6 +330,7 @@ class SVMRankerCV(Search, SVMRanker):
         solver: str = "bundle",
         tol: float = 1e-3,
         max_iter: int = 1000,
+        max_time: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -340,6 +350,7 @@ class SVMRankerCV(Search, SVMRanker):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.random_state = random_state
         self.verbose = verbose
 
@@ -373,8 +384,8 @@ class SVMRankerCV(Search, SVMRanker):
         grades = grades_of(y.astype(np.float64), self.gains)
         parts = [self._part(y, queries, units, weights, grades, place, *rows) for place, rows in enumerate(folds)]
         known = [part for part in parts if part is not None]
-        seen, tuning = self._search(X, lists, known, len(folds), {"": lists})
-        return self._become(self._fit_lists(seen, lists, tuning, given))
+        with self._search(X, lists, known, len(folds), {"": lists}) as (seen, tuning):
+            return self._become(self._fit_lists(seen, lists, tuning, given))
 
     def _part(
         self,

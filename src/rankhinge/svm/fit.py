@@ -183,6 +183,8 @@ def fit_linear(fit: Fit) -> Fitted:
     """
     machine, objective, deadline = fit.machine, fit.objective, fit.tuning.deadline
     course = _Course(fit.tuning.C)
+    if fit.tuning.reached is not None:
+        fit = replace(fit, start=fit.tuning.reached.coef)
 
     def begin(group: NDArray[np.int64]) -> Solver:
         return _begin(fit, course, group)
@@ -291,11 +293,14 @@ def _begin_tight(
     init, init_C = tuning.init, tuning.init_C
     if isinstance(init_C, str):
         init_C = unit_of_init_C(init, counts.n_samples, bearing)
+    inside = init if isinstance(init, str) else coordinates.inside(init)
+    if tuning.reached is not None and tuning.reached.centre is not None:
+        inside = tuning.reached.centre.T
     try:
         with Progress(0 if course.has_begun else machine.verbose, (_START,)) as progress:
             steps = count(1)
             found = find_start(
-                init if isinstance(init, str) else coordinates.inside(init),
+                inside,
                 objective,
                 init_C,
                 tol=machine.tol,

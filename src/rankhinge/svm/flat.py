@@ -65,6 +65,8 @@ def warn_of_flaws(machine: Any, result: SolverResult, objective: FitObjective) -
     n_waiting = int(np.count_nonzero(np.isinf(result.objective) & np.isin(result.status, ["stopped", "time"])))
     if worst > machine.tol:
         states = set(result.status[result.gap > machine.tol].tolist())
+        if "interrupted" in states:
+            return
         meaning = "the objective may be that much above its minimum"
         if n_waiting:
             meaning = f"{n_waiting} of {result.gap.size} problems had not begun"

@@ -2,24 +2,26 @@
 
 A fold of a cross-validation is one more problem over the same features: its training part is a list of some of the
 rows, its test part tells how well the scores rank the others. So folds need no copies of X, and share each pass over it
-as the classes of a multiclass target do.
+as the classes of a multiclass target do. So do settings that differ in the unit of the features: the unit goes to the
+weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.features import FeatureMap
+from rankhinge.features import FeatureMap, feature_map
 from rankhinge.losses import RankingLoss
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import RankingObjective, Scores
 from rankhinge.problems import Lists
 from rankhinge.svm.lockstep import side_by_side
+from rankhinge.svm.trial_units import Unit
 
-__all__ = ["Batch", "Part", "batches"]
+__all__ = ["Batch", "Part", "Run", "batches"]
 
 
 class Part(NamedTuple):
@@ -34,30 +36,79 @@ class Part(NamedTuple):
     quality: Callable[[NDArray[np.float64]], float]
 
 
+class Run(NamedTuple):
+    """A part, by its number, in one unit of the features, and what else is tried in the same passes: a lane."""
+
+    part: int
+    unit: int
+    lane: int
+
+
+class _InUnits(RankingObjective):
+    """Problems whose features count in units of their own: the factors go to the weights, and one pass serves all."""
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        problems: Sequence[Lists],
+        loss: RankingLoss,
+        factors: NDArray[np.float64],
+        unit: NDArray[np.int64],
+    ) -> None:
+        super().__init__(features, problems, loss)
+        # (d, n_units), and which of them each problem has.
+        self._factors, self._unit = factors, unit
+
+    def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
+        return super().score(self._factors[:, self._unit[problems]] * weights, problems)
+
+    def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
+        slopes: NDArray[np.float64] = super().adjoint(coefficients)
+        slopes *= self._factors[:, self._unit[coefficients.problems]]
+        return slopes
+
+
 class Batch:
-    """Parts that run in lockstep.
+    """Runs in lockstep.
 
     Attributes
     ----------
     objective : RankingObjective
-        With a problem for each of the m parts.
-    problems, folds : ndarray of shape (m,)
-        Where each part belongs.
+        With a problem for each of the m runs.
+    runs : list of Run
+    problems, folds, units, lanes : ndarray of shape (m,)
+        Where each run belongs.
     """
 
-    def __init__(self, features: FeatureMap, parts: Sequence[Part], loss: RankingLoss) -> None:
-        self.objective = RankingObjective(features, [part.lists for part in parts], loss)
-        self.problems = np.array([part.problem for part in parts])
-        self.folds = np.array([part.fold for part in parts])
-        self._parts = parts
+    def __init__(self, objective: RankingObjective, runs: Sequence[Run], parts: Sequence[Part]) -> None:
+        self.objective, self.runs = objective, list(runs)
+        self._parts = [parts[run.part] for run in runs]
+        self.problems = np.array([part.problem for part in self._parts])
+        self.folds = np.array([part.fold for part in self._parts])
+        self.units = np.array([run.unit for run in runs])
+        self.lanes = np.array([run.lane for run in runs])
 
     def quality(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """How well coefficients (d, m) rank the test parts, (m,): one pass over X."""
-        rows = self.objective.features.scores(coef)
+        rows = self.objective.score(coef, np.arange(len(self.runs))).values
         return np.array([part.quality(row) for part, row in zip(self._parts, rows, strict=True)])
 
 
-def batches(features: FeatureMap, parts: Sequence[Part], loss: RankingLoss) -> list[Batch]:
-    """The parts in as few batches as memory allows."""
-    groups = side_by_side(features, len(parts)) if parts else []
-    return [Batch(features, [parts[place] for place in group], loss) for group in groups]
+def batches(units: Mapping[int, Unit], n_lanes: int, parts: Sequence[Part], loss: RankingLoss) -> list[Batch]:
+    """Every part in each of some units, by their numbers, in so many lanes: side by side as far as memory allows."""
+    shared = all(unit.shares_X for unit in units.values())
+    found = []
+    for some in [list(units)] if shared else [[number] for number in units]:
+        first = units[some[0]]
+        features = feature_map(first.X if len(some) == 1 else first.columns)
+        factors = np.stack([units[number].factors for number in some], axis=1)
+        runs = [Run(part, unit, lane) for part in range(len(parts)) for unit in some for lane in range(n_lanes)]
+        for group in side_by_side(features, len(runs)):
+            mine = [runs[place] for place in group]
+            lists = [parts[run.part].lists for run in mine]
+            objective = RankingObjective(features, lists, loss)
+            if len(some) > 1:
+                which = np.array([some.index(run.unit) for run in mine])
+                objective = _InUnits(features, lists, loss, factors, which)
+            found.append(Batch(objective, mine, parts))
+    return found

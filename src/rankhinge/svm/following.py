@@ -1,4 +1,4 @@
-"""Follow a path of models over C, scored on the test parts of folds, as long as that is worth its passes."""
+"""Follow a path of models, scored on the test parts of folds, as long as that is worth its passes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge.svm._fitting import interrupts
+from rankhinge.svm.watch import Watch
+
 __all__ = ["Followed", "Path", "along"]
 
 Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64] | None, None]
 """Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
 
-# A path ends when the last two points are so much worse, in parts of the best score: it has begun to overfit.
-_DECLINE = 0.02
-
 
 class Followed(NamedTuple):
-    """Coefficients (d, m) and scores (m, length) at each point of a path, and how many points each problem has seen.
+    """Coefficients (d, m) at each point that a path has come to, scores (m, length), and how many points count.
 
-    Beyond these a problem keeps its last coefficients and score.
+    A problem that was given up keeps its last coefficients and score; where the path itself has ended, by its own
+    budget, by the clock or by Ctrl-C, scores are nan.
     """
 
     coefs: list[NDArray[np.float64]]
@@ -32,10 +33,13 @@ def along(
     path: Path,
     quality: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     length: int,
-    watch: Callable[[], None],
+    watch: Watch,
+    decline: float,
     together: NDArray[np.int64] | None = None,
 ) -> Followed:
     """Coefficients and scores along a path, which goes on with the problems that do not yet overfit.
+
+    Ctrl-C ends it: `watch` takes note, and what there is is returned.
 
     Parameters
     ----------
@@ -44,22 +48,49 @@ def along(
         Scores (m,) of coefficients (d, m).
     length : int
         Points of the path.
-    watch : callable
-        Called after each point.
+    watch : Watch
+        Told of each point.
+    decline : float
+        Two points in turn that are worse than the best by this part of it end a path.
     together : ndarray of shape (m,), optional
         Problems of the same number are given up together, by their mean score; default: each for itself.
     """
-    coefs = [next(path)]
-    scores = [quality(coefs[0])]
-    reached = np.ones(scores[0].size, np.int64)
-    watch()
-    while len(scores) < length:
-        going = np.flatnonzero(~_overfits(_means(np.array(scores), together)))
-        reached[going] += 1
-        coefs.append(path.send(going) if going.size else coefs[-1])
-        scores.append(scores[-1] if coefs[-1] is coefs[-2] else quality(coefs[-1]))
-        watch()
-    return Followed(coefs, np.array(scores).T, reached)
+    # In one tuple: an interrupt cannot part coefficients from their score.
+    points: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    going: NDArray[np.int64] | None = None
+    reached: NDArray[np.int64] | None = None
+    try:
+        with interrupts():
+            while len(points) < length and not (points and watch.over):
+                if points:
+                    scores = np.array([score for _, score in points])
+                    going = np.flatnonzero(~_overfits(_means(scores, together), decline))
+                if going is not None and going.size == 0:
+                    points.append(points[-1])
+                else:
+                    coef = next(path, None) if going is None else _sent(path, going)
+                    if coef is None:
+                        break
+                    points.append((coef, quality(coef)))
+                if reached is None:
+                    reached = np.zeros(points[0][1].size, np.int64)
+                reached[slice(None) if going is None else going] += 1
+                watch.point()
+    except KeyboardInterrupt:
+        watch.interrupt()
+    m = points[0][1].size if points else 0
+    scores = np.full((m, length), np.nan)
+    for place, (_, score) in enumerate(points):
+        scores[:, place] = score
+    return Followed([coef for coef, _ in points], scores, np.zeros(m, np.int64) if reached is None else reached)
+
+
+def _sent(path: Path, going: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """The next point, of these problems; None if there is none."""
+    try:
+        return path.send(going)
+    except StopIteration:
+        return None
 
 
 def _means(scores: NDArray[np.float64], together: NDArray[np.int64] | None) -> NDArray[np.float64]:
@@ -75,9 +106,9 @@ def _means(scores: NDArray[np.float64], together: NDArray[np.int64] | None) -> N
     return means
 
 
-def _overfits(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _overfits(scores: NDArray[np.float64], decline: float) -> NDArray[np.bool_]:
     """Which problems were much worse at the last two points of a path (length, m) than at best, or have no score."""
     last = scores[-2:]
     best = scores.max(axis=0)
-    worse = (last < best - _DECLINE * np.abs(best)) | np.isnan(last)
+    worse = (last < best - decline * np.abs(best)) | np.isnan(last)
     return worse.all(axis=0) & (len(scores) > 2)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.solvers import NEVER, Deadline, Descent
+from rankhinge.solvers import Descent
 from rankhinge.svm._fitting import interrupts
 from rankhinge.svm.protocol import FitObjective
 
@@ -41,8 +41,7 @@ def fit_logistic(
     problems: NDArray[np.int64] | None = None,
     tol: float = 1e-5,
     window: int = 5,
-    watch: Callable[[], object] | None = None,
-    deadline: Deadline = NEVER,
+    stop: Callable[[], bool] | None = None,
 ) -> Start:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
 
@@ -55,10 +54,8 @@ def fit_logistic(
         Those to be fitted, ascending; the others stay at the start.
     tol, window
         A fit ends when so many iterations have lowered its objective by less than this part.
-    watch : callable, optional
-        Called after each iteration.
-    deadline : Deadline
-        When it has passed, the fit ends where it is.
+    stop : callable, optional
+        Called after each iteration: whether the fit ends where it is.
 
     Returns
     -------
@@ -86,9 +83,7 @@ def fit_logistic(
                 if descent.active.size == 0:
                     break
                 descent.step()
-                if watch is not None:
-                    watch()
-                if deadline.passed:
+                if stop is not None and stop():
                     break
     except KeyboardInterrupt as error:
         raise InterruptedStart(reached()) from error

@@ -18,7 +18,8 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems.queries import ranking_lists, without_words
 from rankhinge.problems.targets import as_targets, encode_targets, plain_targets
-from rankhinge.solvers import NEVER, Deadline, SolverResult, make_solver
+from rankhinge.solvers import Deadline, Solver, SolverResult, make_solver
+from rankhinge.solvers.base import RUNNING
 from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.flat import ways_out
@@ -26,6 +27,7 @@ from rankhinge.svm.following import Path
 from rankhinge.svm.last_word import last_word
 from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.tuning import positive
+from rankhinge.svm.watch import Watch
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
 
@@ -69,12 +71,12 @@ def walk_path(
     *,
     tol: float,
     max_iter: int,
-    deadline: Deadline = NEVER,
+    stop: Callable[[Solver], bool],
 ) -> Generator[SolverResult, NDArray[np.int64] | None, None]:
     """Solve for each C in turn, (n_Cs,) or (n_Cs, K), handing planes and coefficients on to the next.
 
-    Who sends the numbers of some problems goes on with those; the others stay where they are. When the deadline has
-    passed, the path ends with what was reached.
+    Who sends the numbers of some problems goes on with those; the others stay where they are. `stop` is asked after
+    each step; if it says so, the path ends with what was reached.
     """
     planes = start = going = None
     for C in Cs:
@@ -88,23 +90,47 @@ def walk_path(
             start=start,
             problems=going,
         )
-        result = solver.run(lambda _: deadline.passed)
+        result = solver.run(stop)
         planes, start = solver.planes(), result.coef
+        ended = not solver.done
         # It has planes of its own: they are not to be there a third time when the next solver takes these.
         del solver
         going = yield result
-        if deadline.passed:
+        if ended:
             return
 
 
 def convex_path(
-    objective: RankingObjective, Cs: NDArray[np.float64], *, tol: float, max_iter: int, unfinished: Unfinished
+    objective: RankingObjective,
+    Cs: NDArray[np.float64],
+    *,
+    tol: float,
+    max_iter: int,
+    watch: Watch,
+    unfinished: Unfinished,
+    passes: float = np.inf,
 ) -> Path:
-    """The coefficients along `walk_path`; what does not converge is noted."""
-    results, going = walk_path(objective, Cs, tol=tol, max_iter=max_iter), None
-    for _ in Cs:
-        result = results.send(going)
-        unfinished.note(result, tol)
+    """The coefficients along `walk_path`; what does not converge is noted.
+
+    After so many passes the path ends: a C that it has not solved by then does not count, unless it is the first.
+    """
+    spent, going = 0.0, None
+
+    def stop(solver: Solver) -> bool:
+        return watch.step() or spent + solver.n_passes > passes
+
+    results = walk_path(objective, Cs, tol=tol, max_iter=max_iter, stop=stop)
+    for place in range(len(Cs)):
+        try:
+            result = results.send(going)
+        except StopIteration:
+            return
+        cut = RUNNING in result.status
+        if cut and place > 0 and watch.ended is None:
+            return
+        if not cut:
+            unfinished.note(result, tol)
+        spent += result.n_passes
         going = yield result.coef
 
 
@@ -192,7 +218,8 @@ def rank_svm_path(
     if coordinates.whole is not None:
         whole = RankingObjective(feature_map(coordinates.whole), problems, loss)
     points = []
-    for C, found in zip(Cs, walk_path(objective, Cs, tol=tol, max_iter=max_iter, deadline=deadline), strict=False):
+    results = walk_path(objective, Cs, tol=tol, max_iter=max_iter, stop=lambda _: deadline.passed)
+    for C, found in zip(Cs, results, strict=False):
         coef = coordinates.everywhere(found.coef.T)
         seen = found if coordinates.whole is None else replace(found, coef=coef.T)
         everywhere = np.full(len(problems), C)

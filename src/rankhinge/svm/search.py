@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from itertools import count
-from numbers import Integral
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge._progress import Progress
-from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
-from rankhinge.objective.variance import variances_within
 from rankhinge.problems import Lists
+from rankhinge.solvers import Deadline
 from rankhinge.svm._base import LinearRankingMachine
 from rankhinge.svm._fitting import Unfinished, warn_user
-from rankhinge.svm.coordinates import Coordinates, weighted
 from rankhinge.svm.fit import Seen
-from rankhinge.svm.folds import Batch, Part, batches
+from rankhinge.svm.folds import Part, batches
 from rankhinge.svm.following import along
 from rankhinge.svm.path import convex_path
+from rankhinge.svm.policy import Grid, SearchPolicy
 from rankhinge.svm.results import Candidate, summary
 from rankhinge.svm.start import given_start, unit_of_init_C, warn_of_units
-from rankhinge.svm.tight_cv import NothingJudged, choose_tight, grid_of, n_points, score_starts, tight_grid
-from rankhinge.svm.tuning import Tuning
-from rankhinge.svm.units import EXPONENTS, Bearing, bearing_of, feature_scale
+from rankhinge.svm.tight_cv import (
+    Effort,
+    Paths,
+    Point,
+    Starts,
+    choose,
+    follow_paths,
+    grid_of,
+    per_problem,
+    score_starts,
+)
+from rankhinge.svm.trial_units import Unit, units_to_try
+from rankhinge.svm.tuning import Reached, Tuning
+from rankhinge.svm.watch import OF, POINT, Watch
 
 __all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
 
 # What is a number without cross-validation, and a grid with it.
-TUNED = ("C", "reach", "scale", "init_C", "max_time", "warm_start")
+TUNED = ("C", "reach", "scale", "init_C", "warm_start")
 GRIDS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "reaches": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -41,12 +51,14 @@ GRIDS: dict[str, list[Any]] = {
     "init": [StrOptions({"auto", "logistic", "convex"}), "array-like"],
     "init_Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "scoring": [str, callable, None],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
 }
 
 # How many fits a path is worth, at least, where it is asked whether fewer coordinates are worth finding.
 PATHS = 2
+# Seconds after which a search shows on a terminal how far it is, asked or not.
+_PATIENCE = 5.0
 
-_SPAN, _N_CS = (-1.0, 5.0), 8
 _NO_TEST = (
     "no fold has both a positive and a negative in its training part and in its test part, or scoring returned nan: "
     "use fewer folds, or other ones; with a single positive (lists: a single query that has both) there are none"
@@ -63,15 +75,13 @@ def _scored(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.all(np.isfinite(scores).reshape(-1, scores.shape[-1]), axis=0)
 
 
-class Unit(NamedTuple):
-    """The features in one unit: the exponent, σ, what they are like then, what stands for X there, and the folds."""
+class _Ways(NamedTuple):
+    """What the starts of the tight bound have found: those of the best kind, and the number of the best unit."""
 
-    exponent: float
-    scale: NDArray[np.float64] | None
-    bearing: Bearing
-    X: Any
-    coordinates: Coordinates
-    groups: list[Batch]
+    starts: Starts
+    unit: int
+    # Of all kinds, for the table.
+    all: list[Starts]
 
 
 class Search(LinearRankingMachine):
@@ -91,46 +101,50 @@ class Search(LinearRankingMachine):
     cv_results_: dict[str, Any]
     n_splits_: int
 
-    # How much worse than the best a point nearer to the start of the tight bound may be, in standard errors.
-    _tolerated: ClassVar[float]
+    _policy: ClassVar[SearchPolicy]
 
-    def _search(self, X: Any, lists: Lists, parts: list[Part], n_folds: int, problems: Problems) -> tuple[Any, Tuning]:
-        """What stands for X, and what suits each problem best, judged by the folds.
+    @contextmanager
+    def _search(
+        self, X: Any, lists: Lists, parts: list[Part], n_folds: int, problems: Problems
+    ) -> Iterator[tuple[Seen, Tuning]]:
+        """What stands for X, and what suits each problem best, judged by the folds, for a fit within the block.
 
-        Features are measured in `lists`.
+        Features are measured in `lists`. Ctrl-C ends the search, not the block: it is passed on behind it.
         """
         if not parts:
             raise ValueError(_NO_TRAINING)
-        search = self._search_tight if self._bound == "tight" else self._search_convex
-        with Progress(self.verbose, ("point", "of at most")) as progress:
-            steps = count(1)
-
-            def watch(n_points: int) -> None:
-                # Paths that have begun to overfit are given up.
-                progress.update(**{"point": float(next(steps)), "of at most": float(n_points)})
-
-            return search(self._units(X, lists, parts), n_folds, problems, watch)
+        whole = Deadline.after(self.max_time)
+        with Progress(self.verbose, (POINT, OF), patience=_PATIENCE) as progress:
+            watch = Watch(progress, whole.earlier(self._policy.share))
+            effort = Effort(self._policy, self.tol, self.max_iter, watch, Unfinished())
+            search = self._search_tight if self._bound == "tight" else self._search_convex
+            seen, tuning = search(self._units(X, lists, parts), parts, n_folds, problems, effort)
+        if watch.ended == "interrupted":
+            yield seen, tuning._replace(deadline=Deadline(-np.inf, "interrupted"))
+            raise KeyboardInterrupt
+        if watch.ended is not None:
+            warn_user(
+                f"the search ended with {self._policy.share:.0%} of max_time = {self.max_time:g} s, after "
+                f"{watch.n_points} of at most {watch.n_expected} points: the best so far is taken. Increase max_time, "
+                "or give smaller grids or fewer folds",
+                ConvergenceWarning,
+            )
+        yield seen, tuning._replace(deadline=whole)
 
     def _units(self, X: Any, lists: Lists, parts: list[Part]) -> list[Unit]:
         """X in each unit that is to be tried; a start that is given may lie beside the space of the rows."""
         tight = self._bound == "tight"
         given = tight and not isinstance(self.init, str)
-        variances = variances_within(feature_map(X), lists)
-        exponents: tuple[float, ...] = (float(self.standardize),) if not isinstance(self.standardize, str) else (0.0,)
-        if tight and isinstance(self.standardize, str):
-            exponents = EXPONENTS
-        units: list[Unit] = []
-        for exponent in exponents:
-            sigma = feature_scale(variances, exponent)
-            # Of columns that cannot be scaled there is one way only.
-            if sigma is None and units:
-                break
-            if sigma is None and tight:
-                warn_of_units(variances, getattr(self, "feature_names_in_", None))
-            centred = self._ranks_only and get_loss(self.loss).is_ranking
-            reduced, coordinates = weighted(X, sigma, None if given else PATHS * len(parts), centred=centred)
-            groups = batches(feature_map(reduced), parts, get_loss(self.loss))
-            units.append(Unit(exponent, sigma, bearing_of(variances, sigma), reduced, coordinates, groups))
+        units, variances = units_to_try(
+            X,
+            lists,
+            self.standardize,
+            tight=tight,
+            n_fits=None if given else PATHS * len(parts),
+            centred=self._ranks_only and get_loss(self.loss).is_ranking,
+        )
+        if tight and units[0].scale is None:
+            warn_of_units(variances, getattr(self, "feature_names_in_", None))
         return units
 
     def _take(self, unit: Unit) -> Seen:
@@ -139,45 +153,61 @@ class Search(LinearRankingMachine):
         scale = np.ones(self.n_features_in_) if unit.scale is None else unit.scale
         return Seen(unit.X, unit.coordinates, scale, unit.bearing)
 
-    def _warn_of_unjudged(self, judged: NDArray[np.bool_], problems: Problems) -> None:
-        """Warn of the problems for which no fold has a score."""
+    def _check_judged(self, judged: NDArray[np.bool_], problems: Problems, effort: Effort) -> None:
+        """Raise if no fold has a score, warn of the problems for which none has, and of fits that did not end."""
+        if not judged.any():
+            raise KeyboardInterrupt if effort.watch.ended == "interrupted" else ValueError(_NO_TEST)
+        effort.unfinished.warn("the search")
         unjudged = [name for (name, lists), known in zip(problems.items(), judged) if lists is not None and not known]
-        if unjudged:
+        if unjudged and effort.watch.ended is None:
             warn_user(
                 f"labels {unjudged[:10]} have no fold with positives and negatives in "
                 "each of its parts: they are fitted with what suits the others, in the median"
             )
 
     def _search_convex(
-        self, units: list[Unit], n_folds: int, problems: Problems, watch: Callable[[int], None]
-    ) -> tuple[Any, Tuning]:
+        self, units: list[Unit], parts: list[Part], n_folds: int, problems: Problems, effort: Effort
+    ) -> tuple[Seen, Tuning]:
         """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
-        K, groups = len(problems), units[0].groups
-        X = self._take(units[0])
-        Cs = grid_of(_N_CS if self.Cs is None else self.Cs, "Cs", *_SPAN)
+        K, policy, watch = len(problems), effort.policy, effort.watch
+        seen, groups = self._take(units[0]), batches({0: units[0]}, 1, parts, get_loss(self.loss))
+        Cs = grid_of(self.Cs, "Cs", policy.Cs)
         scores, reached = np.full((K, Cs.size, n_folds), np.nan), np.full(K, Cs.size)
-        unfinished = Unfinished()
+        coefs: dict[int, list[list[NDArray[np.float64]]]] = {k: [] for k in range(K)}
+        watch.n_expected = len(groups) * Cs.size
+        watch.stage("path over C")
+        options: dict[str, Any] = {"watch": watch, "unfinished": effort.unfinished}
+        options["passes"] = policy.passes if self.Cs is None else np.inf
         for group in groups:
-            path = convex_path(group.objective, Cs, tol=self.tol, max_iter=self.max_iter, unfinished=unfinished)
+            if watch.over and np.isfinite(scores).any():
+                break
+            path = convex_path(group.objective, Cs, tol=policy.coarser * self.tol, max_iter=self.max_iter, **options)
             # Large C take by far the most passes: they are left out once smaller ones have turned out to be better.
-            found = along(path, group.quality, Cs.size, partial(watch, len(groups) * Cs.size), group.problems)
+            found = along(path, group.quality, Cs.size, watch, policy.decline, group.problems)
+            if not found.coefs:
+                break
             scores[group.problems, :, group.folds] = found.scores
+            for c, k in enumerate(group.problems.tolist()):
+                coefs[k].append([coef[:, c] for coef in found.coefs])
             # Folds that do not fit into memory together are given up apart: only what all have seen can be compared.
-            counts = np.isfinite(found.scores).all(axis=1)
+            counts = np.isfinite(found.scores[:, 0])
             np.minimum.at(reached, group.problems[counts], found.reached[counts])
-        judged = np.array([bool(_scored(mine).any()) for mine in scores])
-        if not judged.any():
-            raise ValueError(_NO_TEST)
-        unfinished.warn("the search")
-        self._warn_of_unjudged(judged, problems)
+        judged = np.array([bool(_scored(mine[:1]).any()) for mine in scores])
+        self._check_judged(judged, problems, effort)
         chosen = np.zeros(K, np.intp)
         for k in np.flatnonzero(judged):
-            chosen[k] = np.argmax(scores[k][: reached[k], _scored(scores[k])].mean(axis=1))
+            mine = scores[k][: reached[k]]
+            # As far as all have come.
+            mine = mine[np.isfinite(mine[:, _scored(mine[:1])]).all(axis=1)]
+            chosen[k] = np.argmax(mine[:, _scored(mine)].mean(axis=1))
         chosen[~judged] = int(np.median(chosen[judged]))
         self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
         tried = [[Candidate({"C": float(C)}, row) for C, row in zip(Cs, mine, strict=True)] for mine in scores]
         self.__dict__.update(summary(tried, chosen.tolist(), list(problems)))
-        return X, Tuning(C=Cs[chosen])
+        reached_coef = None
+        if watch.ended == "interrupted":
+            reached_coef = Reached(_means(coefs, chosen, seen.shape[1]), None)
+        return seen, Tuning(C=Cs[chosen], reached=reached_coef)
 
     def _inits(self, n_problems: int, n_features: int) -> tuple[Any, ...]:
         """The kinds of starts to try, or the start that was given."""
@@ -190,45 +220,167 @@ class Search(LinearRankingMachine):
         return ("logistic", "convex")
 
     def _search_tight(
-        self, units: list[Unit], n_folds: int, problems: Problems, watch: Callable[[int], None]
-    ) -> tuple[Any, Tuning]:
+        self, units: list[Unit], parts: list[Part], n_folds: int, problems: Problems, effort: Effort
+    ) -> tuple[Seen, Tuning]:
         """Unit, reach, scale and C of the start of each problem; the unit is the same for all."""
-        K = len(problems)
+        policy, watch, loss = effort.policy, effort.watch, get_loss(self.loss)
         negatives = np.array([1.0 if lists is None else lists.n_negatives() for lists in problems.values()])
+        scales = per_problem(self.scales, "scales", policy.tightness, negatives)
+        reaches = grid_of(self.reaches, "reaches", policy.reaches)
+        ways = self._score_starts(units, parts, n_folds, problems, reaches.size, effort)
+        unit = units[ways.unit]
+        watch.stage("tight bound")
+        groups = batches({ways.unit: unit}, scales.shape[1], parts, loss)
+        paths = follow_paths(groups, n_folds, ways.starts, scales, reaches, effort)
+        best, _ = ways.starts.best(ways.unit)
+        judged = np.isfinite(ways.starts.scores[ways.unit]).any(axis=(1, 2))
+        self._check_judged(judged, problems, effort)
+        init_scores = ways.starts.scores[ways.unit]
+        judges = [
+            choose(init_scores[k, best[k]], paths.scores[k], policy.tolerated) if judged[k] else None
+            for k in range(len(problems))
+        ]
+        points = _with_the_unjudged(judges)
+        seen, self.reaches_ = self._take(unit), reaches
+        found = {"scales_": scales, "scores_": paths.scores, "init_scores_": init_scores}
+        if ways.starts.init is not None:
+            self.init_ = ways.starts.init
+            found["init_Cs_"] = ways.starts.Cs[ways.unit]
+        for name, values in found.items():
+            setattr(self, name, values if len(problems) > 1 else values[0])
+        table = _Table(units, ways, best, scales, reaches, paths, policy.stay)
+        rows = [table.rows(k) for k in range(len(problems))]
+        places = [table.place(k, point) for k, point in enumerate(points)]
+        self.__dict__.update(summary(rows, places, list(problems)))
+        params = [mine[place].params for mine, place in zip(rows, places, strict=True)]
+        reach, scale, init_C = (
+            np.array([mine.get(name, 1.0) for mine in params]) for name in ("reach", "scale", "init_C")
+        )
+        init = self.init if ways.starts.init is None else ways.starts.init
+        reached = _reached(ways, best, paths, points, seen.shape[1], parts) if watch.ended == "interrupted" else None
+        return seen, Tuning("auto", reach, scale, init_C, init, reached=reached)
+
+    def _score_starts(
+        self, units: list[Unit], parts: list[Part], n_folds: int, problems: Problems, n_reaches: int, effort: Effort
+    ) -> _Ways:
+        """Starts of all kinds in all units, and the best of both."""
+        K, policy, watch = len(problems), effort.policy, effort.watch
         asked = np.array([lists is not None for lists in problems.values()])
         n_samples = np.array([lists.offsets[-1] for lists in problems.values() if lists is not None])
-        ways = []
-        for unit in units:
-            for init in self._inits(K, self.n_features_in_):
+        groups = batches(dict(enumerate(units)), 1, parts, get_loss(self.loss))
+        kinds = self._inits(K, self.n_features_in_)
+        grids = []
+        for init in kinds:
+            named = isinstance(init, str)
+            grid = policy.init_Cs[init] if named else Grid(0.0, 0.0, 1)
+            values = self.init_Cs if named else None
+            of_units = []
+            for unit in units:
                 size = np.ones(K)
-                if self.init_Cs is None or isinstance(self.init_Cs, Integral):
-                    size[asked] = unit_of_init_C(init, n_samples, unit.bearing)
-                start = init if isinstance(init, str) else unit.coordinates.inside(init)
-                ways.append((unit, tight_grid(start, self.init_Cs, self.scales, self.reaches, negatives, size)))
-        unfinished = Unfinished()
-        watched = partial(watch, len(units[0].groups) * n_points([grid for _, grid in ways]))
-        options = {"tol": self.tol, "max_iter": self.max_iter, "watch": watched, "unfinished": unfinished}
-        try:
-            starts = [score_starts(unit.groups, n_folds, grid, **options) for unit, grid in ways]
-            # The first of those that rank equally well.
-            best = max(range(len(starts)), key=lambda place: starts[place].best()[1])
-            chosen, unit = starts[best], ways[best][0]
-            choice = choose_tight(unit.groups, n_folds, chosen, watched, self._tolerated)
-        except NothingJudged:
-            raise ValueError(_NO_TEST) from None
-        unfinished.warn("the search for a start")
-        self._warn_of_unjudged(choice.judged, problems)
-        grid = chosen.grid
-        X, self.reaches_ = self._take(unit), grid.reaches
-        found = {"scales_": grid.scales, "scores_": choice.scores, "init_scores_": choice.init_scores}
-        if isinstance(grid.init, str):
-            self.init_ = grid.init
-            found["init_Cs_"] = grid.init_Cs
-        for name, values in found.items():
-            setattr(self, name, values if K > 1 else values[0])
-        tried = [
-            [known._replace(params=known.params | {"standardize": unit.exponent}) for known in mine]
-            for mine in choice.candidates
-        ]
-        self.__dict__.update(summary(tried, choice.chosen, list(problems)))
-        return X, choice.tuning._replace(init=grid.init if isinstance(grid.init, str) else self.init)
+                size[asked] = unit_of_init_C(init, n_samples, unit.bearing)
+                of_units.append(per_problem(values, "init_Cs", grid, size))
+            grids.append(np.stack(of_units))
+        watch.n_expected = len(groups) * (sum(Cs.shape[2] for Cs in grids) + n_reaches)
+        watch.stage("starts")
+        tried: list[Starts] = []
+        for init, Cs in zip(kinds, grids, strict=True):
+            if watch.over and tried:
+                break
+            own = [init if isinstance(init, str) else unit.coordinates.inside(init) for unit in units]
+            tried.append(score_starts(groups, n_folds, own, Cs, effort))
+        # The first of those that rank equally well; by units, then by kinds.
+        order = [(number, kind) for number in range(len(units)) for kind in range(len(tried))]
+        best, kind = max(order, key=lambda way: tried[way[1]].best(way[0])[1])
+        return _Ways(tried[kind], best, tried)
+
+
+class _Table(NamedTuple):
+    """The settings of a search of the tight bound, as rows of `cv_results_`: all starts, then the paths' points.
+
+    A start stands for a reach so small that the fit stays there.
+    """
+
+    units: list[Unit]
+    ways: _Ways
+    best: NDArray[np.int64]
+    scales: NDArray[np.float64]
+    reaches: NDArray[np.float64]
+    paths: Paths
+    stay: float
+
+    def rows(self, k: int) -> list[Candidate]:
+        """Those of problem k."""
+        stay, middle = min(self.stay, 0.1 * self.reaches[0]), float(self.scales[k, self._middle])
+        found = []
+        for starts in self.ways.all:
+            for unit, place in np.ndindex(starts.Cs.shape[0], starts.Cs.shape[2]):
+                found.append(self._row(k, starts, unit, place, float(stay), middle, starts.scores[unit, k, place]))
+        starts, unit, place = self.ways.starts, self.ways.unit, int(self.best[k])
+        for scale, reach in np.ndindex(*self.paths.scores.shape[1:3]):
+            setting = float(self.reaches[reach]), float(self.scales[k, scale])
+            found.append(self._row(k, starts, unit, place, *setting, self.paths.scores[k, scale, reach]))
+        return found
+
+    def place(self, k: int, point: Point) -> int:
+        """Where a point of problem k is among the rows."""
+        before = 0
+        for starts in self.ways.all:
+            n_units, _, n_Cs = starts.Cs.shape
+            if point.place == 0 and starts is self.ways.starts:
+                return int(before + self.ways.unit * n_Cs + self.best[k])
+            before += n_units * n_Cs
+        return before + point.scale * self.reaches.size + point.place - 1
+
+    @property
+    def _middle(self) -> int:
+        return self.scales.shape[1] // 2
+
+    def _row(
+        self, k: int, starts: Starts, unit: int, place: int, reach: float, scale: float, scores: NDArray[np.float64]
+    ) -> Candidate:
+        params: dict[str, Any] = {"reach": reach, "scale": scale}
+        if starts.init is not None:
+            params |= {"init": starts.init, "init_C": float(starts.Cs[unit, k, place])}
+        return Candidate(params | {"standardize": self.units[unit].exponent}, scores)
+
+
+def _with_the_unjudged(points: list[Point | None]) -> list[Point]:
+    """The points, with the median of the others for problems that no fold has judged.
+
+    Units of C and numbers of negatives differ from problem to problem, but not so much the places in the grid.
+    """
+    known = [point for point in points if point is not None]
+    other = Point(*(int(np.median([point[i] for point in known])) for i in range(2)))
+    return [other if point is None else point for point in points]
+
+
+def _means(
+    coefs: dict[int, list[list[NDArray[np.float64]]]], places: NDArray[np.intp], n_features: int
+) -> NDArray[np.float64]:
+    """Of each problem the mean over the folds of the coefficients at one place, (d, K); 0 where there are none."""
+    found = np.zeros((n_features, len(coefs)))
+    for k, folds in coefs.items():
+        mine = [path[min(int(places[k]), len(path) - 1)] for path in folds if path]
+        if mine:
+            found[:, k] = np.mean(mine, axis=0)
+    return found
+
+
+def _reached(
+    ways: _Ways,
+    best: NDArray[np.int64],
+    paths: Paths,
+    points: list[Point],
+    n_features: int,
+    parts: list[Part],
+) -> Reached:
+    """Where an interrupt has left the search: the means over the folds of the best starts, and of the best points."""
+    K = len(points)
+    starts: dict[int, list[list[NDArray[np.float64]]]] = {k: [] for k in range(K)}
+    for (part, unit), coefs in ways.starts.coefs.items():
+        if unit == ways.unit:
+            starts[parts[part].problem].append(coefs)
+    centre = _means(starts, best, n_features)
+    moved = {k: paths.coefs.get((k, point.scale), []) if point.place else [] for k, point in enumerate(points)}
+    coef = _means(moved, np.array([max(point.place - 1, 0) for point in points]), n_features)
+    return Reached(coef if all(moved.values()) else None, centre)

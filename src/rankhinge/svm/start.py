@@ -85,7 +85,7 @@ def find_start(
     if not isinstance(init, str):
         return Start(init.T.copy(), 0)
     if init == "logistic":
-        found = fit_logistic(objective, C, watch=watch, deadline=deadline)
+        found = fit_logistic(objective, C, stop=lambda: watch() is None and deadline.passed)
         if found.n_unfinished and not deadline.passed:
             warn_user(
                 f"the logistic regression{of_problems(found.n_unfinished, C.size)}, from which the fit starts, has not "

@@ -11,7 +11,7 @@ from rankhinge._validation import as_numbers
 from rankhinge.solvers import NEVER, Deadline
 from rankhinge.svm.start import LARGEST, given_start
 
-__all__ = ["Tuning", "per_problem", "positive"]
+__all__ = ["Reached", "Tuning", "per_problem", "positive"]
 
 
 def positive(values: Any, name: str) -> NDArray[np.float64]:
@@ -35,10 +35,25 @@ def per_problem(values: Any, usable: NDArray[np.bool_], name: str = "C") -> NDAr
     return np.broadcast_to(positive(values, name), int(usable.sum())).copy()
 
 
+class Reached(NamedTuple):
+    """Where an interrupt has left a search: coefficients of the best setting, if it has moved, and of its start.
+
+    Both (d, K), in the coordinates of the fit.
+    """
+
+    coef: NDArray[np.float64] | None
+    centre: NDArray[np.float64] | None
+
+    def part(self, which: NDArray[Any]) -> Reached:
+        """Those of some problems."""
+        coef, centre = (None if values is None else values[:, which] for values in self)
+        return Reached(coef, centre)
+
+
 class Tuning(NamedTuple):
     """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning.
 
-    And when the fit has to end.
+    And when the fit has to end, and where a search that was interrupted has come to.
     """
 
     C: Any = "auto"
@@ -47,6 +62,7 @@ class Tuning(NamedTuple):
     init_C: Any = "auto"
     init: Any = "logistic"
     deadline: Deadline = NEVER
+    reached: Reached | None = None
 
     def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
         """The part that belongs to the usable problems, checked."""
@@ -55,9 +71,12 @@ class Tuning(NamedTuple):
             for name, value in zip(self._fields[:4], self[:4], strict=True)
         )
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
-        return Tuning(C, reach, scale, init_C, init, self.deadline)
+        return Tuning(C, reach, scale, init_C, init, self.deadline, self._reached(usable))
 
     def part(self, group: NDArray[np.int64]) -> Tuning:
         """The part that belongs to some problems, once there is one value for each."""
         C, reach, scale, init_C, init = (value if isinstance(value, str) else value[group] for value in self[:5])
-        return Tuning(C, reach, scale, init_C, init, self.deadline)
+        return Tuning(C, reach, scale, init_C, init, self.deadline, self._reached(group))
+
+    def _reached(self, which: NDArray[Any]) -> Reached | None:
+        return None if self.reached is None else self.reached.part(which)
