@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rankhinge import _threads
 from rankhinge.inference import core
+from rankhinge.inference.by_scores import subtract_ranking, subtract_rankings
 from rankhinge.inference.callbacks import compile_loss, compile_parts
 from rankhinge.inference.long_list import equal_shares
 from rankhinge.inference.passes import first_bad
@@ -19,13 +20,20 @@ from rankhinge.losses.base import BY_STEP
 from rankhinge.torch import direct_kernels as kernels
 from rankhinge.torch.on_device import BadScore, Found
 
-__all__ = ["infer", "infer_direct", "infer_one", "require_update"]
+__all__ = ["infer", "infer_direct", "infer_one", "infer_tight", "require_update"]
 
 
-def infer_one(scores: Tensor, relevant: Tensor, loss: RankingLoss) -> tuple[float, Tensor]:
-    """J and u of one list; a `ValueError` if it is not usable."""
-    found = core.infer_one(scores.numpy(), relevant.numpy(), loss)
-    return found.value, torch.from_numpy(found.coefficients)
+def infer_one(scores: Tensor, relevant: Tensor, loss: RankingLoss, bound: str = "convex") -> tuple[float, Tensor]:
+    """The bound and its slopes for one list; a `ValueError` if it is not usable."""
+    s, r = scores.numpy(), relevant.numpy()
+    if bound == "convex":
+        found = core.infer_one(s, r, loss)
+        return found.value, torch.from_numpy(found.coefficients)
+    # Rounded to float32 before the difference is taken, equal coefficients would not cancel.
+    wide = s.astype(np.float64)
+    found = core.infer_one(wide, r, loss)
+    value = found.loss + min(subtract_ranking(wide, r, found.coefficients), 0.0)
+    return value, torch.from_numpy(found.coefficients.astype(s.dtype, copy=False))
 
 
 def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
@@ -33,6 +41,16 @@ def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) 
     s, r = scores.numpy(), relevant.numpy()
     found = core.infer_many(s, r, offsets.numpy(), loss)
     return Found(*map(torch.from_numpy, (found.values, found.coefficients, found.usable)))
+
+
+def infer_tight(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
+    """The tight bound, its slopes and usability of each list, as `rankhinge.tight_hinge`."""
+    s, r, bounds = scores.numpy(), relevant.numpy(), offsets.numpy()
+    wide = s.astype(np.float64)
+    found = core.infer_many(wide, r, bounds, loss)
+    values = found.losses + np.minimum(subtract_rankings(wide, r, bounds, found.coefficients), 0.0)
+    slopes = found.coefficients.astype(s.dtype, copy=False)
+    return Found(*map(torch.from_numpy, (values, slopes, found.usable)))
 
 
 def require_update(loss: RankingLoss, epsilon: float) -> None:

@@ -27,6 +27,7 @@ def rank_hinge(
     gains: str | Sequence[float] = "exponential",
     level_weights: str | Sequence[float] | None = None,
     backend: str = "auto",
+    bound: str = "convex",
 ) -> Tensor:
     r"""Exact convex upper bound on one minus average precision, NDCG, …: mean over lists of the structured hinge.
 
@@ -66,6 +67,9 @@ def rank_hinge(
     backend : {"auto", "compiled", "torch"}, default "auto"
         ``"auto"``: compiled kernels for tensors on the CPU, PyTorch's own operators, which leave the data on its
         device, for others. Both are exact.
+    bound : {"convex", "tight"}, default "convex"
+        ``"tight"``: T, the hinge less the score of the ranking by the scores (`rankhinge.tight_hinge`), which lies
+        between the loss and J, is not convex, and does not shrink scores that overlap. Warm up with another loss.
 
     Returns
     -------
@@ -91,6 +95,8 @@ def rank_hinge(
     >>> value.backward()
     >>> value.item(), scores.grad.tolist()
     (1.75, [1.0, -0.5, 0.5, -1.0])
+    >>> rank_hinge(scores, torch.tensor([0, 1, 0, 1]), bound="tight").item()
+    0.5
 
     Two padded lists, the second of which has no positive and does not count:
 
@@ -101,7 +107,7 @@ def rank_hinge(
     tensor([0., 0.])
     """
     dim = check_shapes(scores, relevance, mask, groups, dim)
-    settings = encode(loss, reduction, backend, gains, level_weights)
+    settings = encode(loss, reduction, backend, gains, level_weights, bound)
     return rank_loss(scores, relevance, mask, groups, dim, settings, 0.0)
 
 
@@ -110,7 +116,7 @@ class RankHingeLoss(ListLoss):
 
     Parameters
     ----------
-    loss, dim, reduction, gains, level_weights, backend
+    loss, dim, reduction, gains, level_weights, backend, bound
         As for `rank_hinge`.
 
     Examples
@@ -124,6 +130,8 @@ class RankHingeLoss(ListLoss):
     torch.Size([8, 3])
     """
 
+    _chosen = ListLoss._chosen | {"bound"}
+
     def __init__(
         self,
         loss: str | RankingLoss = "ap",
@@ -133,10 +141,13 @@ class RankHingeLoss(ListLoss):
         gains: str | Sequence[float] = "exponential",
         level_weights: str | Sequence[float] | None = None,
         backend: str = "auto",
+        bound: str = "convex",
     ) -> None:
         super().__init__(loss, dim, reduction, gains, level_weights, backend)
+        self.bound = bound
         self._encode()
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""
-        return f"{self.loss!r}, dim={self.dim}, reduction={self.reduction!r}"
+        bound = "" if self.bound == "convex" else f", bound={self.bound!r}"
+        return f"{self.loss!r}, dim={self.dim}, reduction={self.reduction!r}{bound}"

@@ -66,6 +66,7 @@ class ListLoss(LossModule):
     _chosen = LossModule._chosen | {"dim", "gains", "level_weights"}
     # ε with the sign of the update, for direct loss minimisation; 0: the structured hinge.
     _signed_epsilon = 0.0
+    bound = "convex"
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class ListLoss(LossModule):
     def _encode(self) -> None:
         if not isinstance(self.dim, Integral):
             raise ValueError(f"dim is {self.dim!r}: it must be an integer")
-        self._keep(encode(self.loss, self.reduction, self.backend, self.gains, self.level_weights))
+        self._keep(encode(self.loss, self.reduction, self.backend, self.gains, self.level_weights, self.bound))
 
     def forward(
         self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None, groups: Tensor | None = None

@@ -20,7 +20,7 @@ from rankhinge.torch import on_device_cut
 from rankhinge.torch.lists import count_within, working_dtype
 from rankhinge.torch.tensor_losses import TensorLoss
 
-__all__ = ["BadScore", "Found", "SortedLists", "infer", "loss_of_counts", "tie_means", "unusable"]
+__all__ = ["BadScore", "Found", "SortedLists", "infer", "infer_tight", "loss_of_counts", "tie_means", "unusable"]
 
 _LARGEST_SCORE = 1e300
 
@@ -114,14 +114,47 @@ class SortedLists:
 def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
     """J, u and usability of each list; ``J = Δ + Σ u s``, as `most_violating_rankings`."""
     lists = SortedLists(scores, relevant, offsets)
+    losses, u = _most_violating(lists, loss)
+    values = losses + lists.sums(u * _centred(lists))
+    usable = lists.usable
+    return Found(torch.where(usable, values, 0.0), lists.unsort(u, scores.dtype), usable)
+
+
+def infer_tight(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss) -> Found:
+    """The tight bound, its slopes and usability of each list, as `rankhinge.tight_hinge`."""
+    lists = SortedLists(scores, relevant, offsets)
+    losses, u = _most_violating(lists, loss)
+    slopes = u - _slopes_by_scores(lists)
+    # No ranking has a higher score than that by the scores.
+    values = losses + lists.sums(slopes * _centred(lists)).clamp(max=0.0)
+    usable = lists.usable
+    slopes = torch.where(usable[lists.list_of], slopes, 0.0)
+    return Found(torch.where(usable, values, 0.0), lists.unsort(slopes, scores.dtype), usable)
+
+
+def _most_violating(lists: SortedLists, loss: RankingLoss) -> tuple[Tensor, Tensor]:
+    """Δ of each list's most violating ranking, and u by place."""
     ranks = best_ranks_of(lists, loss)
     above = counts_above(lists, ranks)
     below = lists.n_positives[lists.list_of] + 1 - ranks
     counts = torch.where(lists.is_positive, -above, below)
     u = 2.0 * tie_means(lists, counts) / lists.pairs[lists.list_of]
-    values = losses_of(lists, above, ranks, loss) + lists.sums(u * _centred(lists))
-    usable = lists.usable
-    return Found(torch.where(usable, values, 0.0), lists.unsort(u, scores.dtype), usable)
+    return losses_of(lists, above, ranks, loss), u
+
+
+def _slopes_by_scores(lists: SortedLists) -> Tensor:
+    """What `u` is, by place, of the ranking by the scores; of equal scores the positives come first."""
+    # Positives stand first in a list: a stable sort by score, then by list, keeps them before equal negatives.
+    order = torch.sort(lists.scores, descending=True, stable=True).indices
+    order = order[torch.sort(lists.list_of[order], stable=True).indices]
+    is_positive, q = lists.is_positive[order], lists.list_of[order]
+    positives, negatives = (torch.cat([q.new_zeros(1), kind.long().cumsum(0)]) for kind in (is_positive, ~is_positive))
+    first = lists.first[q]
+    above = negatives[:-1] - negatives[first]
+    below = lists.n_positives[q] - (positives[:-1] - positives[first])
+    counts = torch.empty_like(above)
+    counts[order] = torch.where(is_positive, -above, below)
+    return 2.0 * counts.to(lists.scores.dtype) / lists.pairs[lists.list_of]
 
 
 def best_ranks_of(lists: SortedLists, loss: RankingLoss) -> Tensor:

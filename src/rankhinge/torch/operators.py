@@ -125,7 +125,9 @@ def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple
         return None
     dtype = value_dtype(scores.dtype)
     try:
-        value, u = compiled.infer_one(scores.detach().to(dtype).resolve_neg(), relevant, loss_of(settings))
+        value, u = compiled.infer_one(
+            scores.detach().to(dtype).resolve_neg(), relevant, loss_of(settings), settings.bound
+        )
     except ValueError:
         # One class only, or a bad score: the general way knows what to do, or to say.
         return None
@@ -144,7 +146,7 @@ def evaluate(scores: Tensor, relevance: Tensor, lists: TensorLists, settings: Se
     total: Found | None = None
     try:
         for relevant, weights in levels:
-            found = infer(flat, relevant, lists.offsets, loss, settings.backend, epsilon)
+            found = infer(flat, relevant, lists.offsets, loss, settings, epsilon)
             if weights is not None:
                 share = torch.repeat_interleave(weights, lists.sizes, output_size=flat.shape[0])
                 found = Found(found.values * weights, found.coefficients * share.to(flat.dtype), found.usable)
@@ -163,13 +165,17 @@ def evaluate(scores: Tensor, relevance: Tensor, lists: TensorLists, settings: Se
     return total
 
 
-def infer(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss, backend: str, epsilon: float) -> Found:
+def infer(
+    scores: Tensor, relevant: Tensor, offsets: Tensor, loss: RankingLoss, settings: Settings, epsilon: float
+) -> Found:
     """Inference on gathered lists of binary relevance: compiled on the CPU, by PyTorch's operators elsewhere."""
+    backend = settings.backend
     is_compiled = backend == "compiled" or (backend == "auto" and scores.device.type == "cpu")
     if is_compiled and scores.device.type != "cpu":
         raise ValueError(f"backend='compiled' serves tensors on the CPU only, the scores are on {scores.device}")
     if epsilon == 0:
-        return (compiled if is_compiled else on_device).infer(scores, relevant, offsets, loss)
+        here: Any = compiled if is_compiled else on_device
+        return (here.infer_tight if settings.bound == "tight" else here.infer)(scores, relevant, offsets, loss)
     module = compiled if is_compiled else direct_on_device
     return module.infer_direct(scores, relevant, offsets, loss, epsilon)
 

@@ -34,6 +34,7 @@ def retrieval_loss(
     reduction: str = "mean",
     chunk_size: int | None = None,
     backend: str = "auto",
+    bound: str = "convex",
 ) -> Tensor:
     r"""Mean over queries of the structured hinge, each sample of the batch being a query that ranks all others.
 
@@ -67,6 +68,8 @@ def retrieval_loss(
         ``chunk_size · n``; default: as many as make 4 million similarities.
     backend : {"auto", "compiled", "torch"}, default "auto"
         As for `rank_hinge`.
+    bound : {"convex", "tight"}, default "convex"
+        As for `rank_hinge`.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def retrieval_loss(
     (0.0, True)
     """
     _check(similarity, scale, reduction, chunk_size)
-    settings = encode(loss, reduction, backend, "exponential", None)
+    settings = encode(loss, reduction, backend, "exponential", None, bound)
     return _evaluate(embeddings, labels, gallery, gallery_labels, similarity, scale, chunk_size, settings)
 
 
@@ -304,7 +307,7 @@ class RetrievalLoss(LossModule):
 
     Parameters
     ----------
-    loss, similarity, scale, reduction, chunk_size, backend
+    loss, similarity, scale, reduction, chunk_size, backend, bound
         As for `retrieval_loss`. For a temperature that is learnt, ``scale=torch.nn.Parameter(torch.tensor(16.0))``.
 
     Examples
@@ -317,7 +320,7 @@ class RetrievalLoss(LossModule):
     torch.Size([6, 4])
     """
 
-    _chosen = LossModule._chosen | {"similarity", "scale", "chunk_size"}
+    _chosen = LossModule._chosen | {"similarity", "scale", "chunk_size", "bound"}
 
     def __init__(
         self,
@@ -328,8 +331,10 @@ class RetrievalLoss(LossModule):
         reduction: str = "mean",
         chunk_size: int | None = None,
         backend: str = "auto",
+        bound: str = "convex",
     ) -> None:
         super().__init__()
+        self.bound = bound
         self.loss = loss
         self.similarity = similarity
         self.scale = scale
@@ -340,7 +345,7 @@ class RetrievalLoss(LossModule):
 
     def _encode(self) -> None:
         _check(self.similarity, self.scale, self.reduction, self.chunk_size)
-        self._keep(encode(self.loss, self.reduction, self.backend, "exponential", None))
+        self._keep(encode(self.loss, self.reduction, self.backend, "exponential", None, self.bound))
 
     def forward(
         self,

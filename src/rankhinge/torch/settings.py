@@ -20,6 +20,7 @@ __all__ = ["Settings", "encode", "loss_of", "settings_of"]
 
 _REDUCTIONS = ("mean", "sum", "none")
 _BACKENDS = ("auto", "compiled", "torch")
+_BOUNDS = ("convex", "tight")
 _GAINS = ("exponential", "linear")
 
 _number = count(1)
@@ -39,6 +40,7 @@ class Settings:
     reduction, backend : str
     gains : str or tuple of float
     level_weights : None, "uniform" or tuple of float
+    bound : str
     """
 
     loss: str
@@ -46,6 +48,7 @@ class Settings:
     backend: str
     gains: str | tuple[float, ...]
     level_weights: str | tuple[float, ...] | None
+    bound: str
 
 
 def encode(
@@ -54,28 +57,32 @@ def encode(
     backend: str,
     gains: str | Sequence[float],
     level_weights: str | Sequence[float] | None,
+    bound: str = "convex",
 ) -> str:
     """The settings as a string, after a check of each."""
     if reduction not in _REDUCTIONS:
         raise ValueError(f"reduction is {reduction!r}: choose one of {list(_REDUCTIONS)}")
     if backend not in _BACKENDS:
         raise ValueError(f"backend is {backend!r}: choose one of {list(_BACKENDS)}")
+    if bound not in _BOUNDS:
+        raise ValueError(f"bound is {bound!r}: choose one of {list(_BOUNDS)}")
     key = loss if isinstance(loss, str) else _key_of(loss)
     if key is loss and ("|" in key or key.startswith("#")):
         get_loss(key)  # no name: raises
-    return "|".join([key, reduction, backend, _gains_text(gains), _weights_text(level_weights)])
+    return "|".join([key, reduction, backend, _gains_text(gains), _weights_text(level_weights), bound])
 
 
 @lru_cache(maxsize=256)
 def settings_of(text: str) -> Settings:
     """The inverse of `encode`."""
-    loss, reduction, backend, gains, weights = text.split("|")
+    loss, reduction, backend, gains, weights, bound = text.split("|")
     return Settings(
         loss,
         reduction,
         backend,
         gains if gains in _GAINS else _floats(gains),
         None if not weights else weights if weights == "uniform" else _floats(weights),
+        bound,
     )
 
 
