@@ -44,7 +44,9 @@ class Targets(NamedTuple):
 
     def usable(self) -> NDArray[np.bool_]:
         """Which problems have both a positive and a negative."""
-        known = self.known()
+        if self.labelled is None:
+            return np.any(self.relevant, axis=1) & ~np.all(self.relevant, axis=1)
+        known = self.labelled
         return np.any(self.relevant & known, axis=1) & np.any(~self.relevant & known, axis=1)
 
     def known(self) -> NDArray[np.bool_]:

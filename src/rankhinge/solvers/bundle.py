@@ -28,7 +28,7 @@ and Sonnenburg 2009; subspaces: Narkiss and Zibulevsky 2005.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,19 +40,34 @@ from rankhinge.solvers.subspace import Cut, Probe, extension, narrowing, search
 
 __all__ = ["Bundle", "QuasiNewton"]
 
-_PRUNE_AFTER = 12
-# A bound that rises by less than this part of the gap calls for a cut at the master's minimiser.
-_NOTICEABLE = 0.02
-# The search in the span ends when its own gap is this part of the whole.
-_INNER = 0.1
-# With fewer samples for each feature J is far from smooth, and the opening takes more passes than the rounds. It is
-# worth them where problems share a pass: each counts its samples.
-_SAMPLES_PER_FEATURE = 4
-# More pairs take more memory and, on real sets, no fewer steps.
-_PAIRS = 8
-# The opening goes on while these many steps shrink the gap to this part, and a while longer as long as it is large.
-_STEPS, _SHRINKING = 10, 0.7
-_LARGE_GAP, _STEPS_AT_LARGE_GAP = 0.5, 40
+
+class OpeningPolicy(NamedTuple):
+    """When to open with quasi-Newton steps, and how long."""
+
+    # With fewer samples for each feature J is far from smooth, and the opening takes more passes than the rounds. It is
+    # worth them where problems share a pass: each counts its samples.
+    samples_per_feature: float = 4
+    # Of steps and changes of the gradient. More take more memory and, on real sets, no fewer steps.
+    n_pairs: int = 8
+    # It goes on while these many steps shrink the gap to this part, and a while longer as long as it is large.
+    steps: int = 10
+    shrinking: float = 0.7
+    large_gap: float = 0.5
+    steps_at_large_gap: int = 40
+
+
+class RoundsPolicy(NamedTuple):
+    """How the rounds go."""
+
+    # Solutions of the master problem without a multiplier after which a plane is dropped.
+    prune_after: int = 12
+    # A bound that rises by less than this part of the gap calls for a cut at the master's minimiser.
+    noticeable: float = 0.02
+    # The search in the span ends when its own gap is this part of the whole.
+    inner: float = 0.1
+
+
+OPENING, ROUNDS = OpeningPolicy(), RoundsPolicy()
 
 
 class Bundle(CuttingPlane):
@@ -108,7 +123,7 @@ class Bundle(CuttingPlane):
         # Without spans there are no rounds, and what follows the opening is plain cuts.
         self._has_spans = isinstance(objective, SpanObjective)
         if opening is None:
-            opening = not self._has_spans or objective.n_samples * K >= _SAMPLES_PER_FEATURE * d
+            opening = not self._has_spans or objective.n_samples * K >= OPENING.samples_per_feature * d
         self._opens = opening and self.constraints is None
         self._descent: Descent | None = None
         self._shrinkage: dict[int, list[float]] = {}
@@ -140,7 +155,7 @@ class Bundle(CuttingPlane):
         ]
         gaps = np.array([self.best[k][0] - self.dual[k] for k in active])
         precision = 0.2 * self.tol * np.abs([self.best[k][0] for k in active])
-        enough = np.where(np.isfinite(gaps), np.maximum(_INNER * gaps, precision), 0.0)
+        enough = np.where(np.isfinite(gaps), np.maximum(ROUNDS.inner * gaps, precision), 0.0)
         search(
             self.objective,
             probes,
@@ -165,7 +180,7 @@ class Bundle(CuttingPlane):
         if self._descent is None:
             evaluate = self.objective.evaluate
             self._descent = Descent(
-                self.objective, evaluate, self.C, self.centre, self.start, active, tol=0.0, n_pairs=_PAIRS
+                self.objective, evaluate, self.C, self.centre, self.start, active, tol=0.0, n_pairs=OPENING.n_pairs
             )
             before, moved = 0, active
         else:
@@ -193,9 +208,9 @@ class Bundle(CuttingPlane):
         """Whether the last steps have shrunk the gap of problem k enough to go on with them."""
         gaps = self._shrinkage.setdefault(k, [])
         gaps.append(gap)
-        if len(gaps) <= (_STEPS_AT_LARGE_GAP if gap > _LARGE_GAP else _STEPS):
+        if len(gaps) <= (OPENING.steps_at_large_gap if gap > OPENING.large_gap else OPENING.steps):
             return True
-        return gap <= _SHRINKING * gaps[-1 - _STEPS]
+        return gap <= OPENING.shrinking * gaps[-1 - OPENING.steps]
 
     def _begin(self, active: np.ndarray) -> None:
         """Evaluate the start, and cut there."""
@@ -320,8 +335,8 @@ class Bundle(CuttingPlane):
             self.status[k] = INFEASIBLE
         before = self.dual[k]
         self.bound(k, master.dual_value)
-        self._cut_at_minimiser[k] = not self.dual[k] - before > _NOTICEABLE * gap
-        master.prune(_PRUNE_AFTER)
+        self._cut_at_minimiser[k] = not self.dual[k] - before > ROUNDS.noticeable * gap
+        master.prune(ROUNDS.prune_after)
 
 
 class QuasiNewton(Bundle):

@@ -23,10 +23,19 @@ from rankhinge.solvers.protocol import Array, Evaluation, Handle, Objective
 
 __all__ = ["Descent"]
 
-_SUFFICIENT, _CURVATURE = 1e-4, 0.9
-_TRIALS = 25
-# How far the first step goes, in parts of the length of w: nothing is known about the curvature yet.
-_FIRST_STEP = 0.1
+
+class LineSearch(NamedTuple):
+    """The weak Wolfe conditions, as textbooks have them, and where the search begins and ends."""
+
+    sufficient: float = 1e-4
+    curvature: float = 0.9
+    # Points that are tried, at most.
+    n_trials: int = 25
+    # How far the first step goes, in parts of the length of w: nothing is known about the curvature yet.
+    first_step: float = 0.1
+
+
+LINE = LineSearch()
 
 
 class Plane(NamedTuple):
@@ -87,7 +96,7 @@ class _State:
             return 1.0
         length, ahead = np.linalg.norm(self.w), np.linalg.norm(direction)
         if length > 0 and ahead > 0:
-            return float(_FIRST_STEP * length / ahead)
+            return float(LINE.first_step * length / ahead)
         # From w = 0: no farther than to where a straight line would meet 0, below which nothing here goes.
         slope = -float(self.gradient @ direction)
         return min(1.0, self.value / slope) if slope > 0.0 < self.value else 1.0
@@ -127,13 +136,13 @@ class _Trial:
         """Narrow the bracket by the value and the slope of the loss, ``C f``, at the present step; `bare` is f."""
         value = self.distance + self.step * (self.rise + 0.5 * self.step * self.bend) + loss
         slope = self.rise + self.step * self.bend + loss_slope
-        if not value <= self.value + _SUFFICIENT * self.step * self.slope:
+        if not value <= self.value + LINE.sufficient * self.step * self.slope:
             self.high = self.step
         else:
             if self.found is None or value < self.found.value:
                 self.found = _Found(value, loss, bare, self.step, offset, coefficients)
             self.low = self.step
-            self.done = slope >= _CURVATURE * self.slope
+            self.done = slope >= LINE.curvature * self.slope
         self.step = 2.0 * self.low if self.high == np.inf else 0.5 * (self.low + self.high)
 
 
@@ -238,7 +247,7 @@ class Descent:
 
     def _search(self, ahead: Handle, trials: list[_Trial]) -> None:
         """Line searches side by side: an inference for each that has not ended."""
-        for _ in range(_TRIALS):
+        for _ in range(LINE.n_trials):
             going = np.flatnonzero([not trial.done for trial in trials])
             if going.size == 0:
                 return

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,14 +36,24 @@ from rankhinge.solvers.protocol import Array, Evaluation, Handle, Planes, TightO
 
 __all__ = ["Tight"]
 
-# A window of iterations of the descent that gain less than this part of the tolerance ends it.
-_FINER = 0.1
-# Of the tolerance, for the gap of the convex problem, and for the way from where it touches G to its best point:
-# together they are the gap that is reported.
-_HALF = 0.5
-# C ascends from where the loss pulls w by this part of its length, in steps of a factor, each for so many iterations
-# and to so much coarser a tolerance than the last.
-_GENTLE, _FACTOR, _STAGE, _COARSER = 0.1, 4.0, 30, 5.0
+
+class TightPolicy(NamedTuple):
+    """How the descent goes, and how the tolerance is shared."""
+
+    # A window of iterations of the descent that gain less than this part of the tolerance ends it.
+    finer: float = 0.1
+    # Of the tolerance, for the gap of the convex problem, and for the way from where it touches G to its best point:
+    # together they are the gap that is reported.
+    half: float = 0.5
+    # C ascends from where the loss pulls w by this part of its length, in steps of a factor, each for so many
+    # iterations and to so much coarser a tolerance than the last.
+    gentle: float = 0.1
+    factor: float = 4.0
+    stage: int = 30
+    coarser: float = 5.0
+
+
+POLICY = TightPolicy()
 
 
 class _Tangent:
@@ -149,7 +159,7 @@ class Tight(Solver):
             self._compare_with_centre(active)
         if self._descent is None:
             start = np.stack([w for _, w in self.best], axis=1)
-            tol = _FINER * self.tol * (_COARSER if self._climbing(active) else 1.0)
+            tol = POLICY.finer * self.tol * (POLICY.coarser if self._climbing(active) else 1.0)
             evaluate = self.objective.evaluate_tight
             self._descent = Descent(
                 self.objective, evaluate, self._present, self.centre, start, active, tol=tol, window=self.window
@@ -163,8 +173,8 @@ class Tight(Solver):
             self.offer(int(k), self._value(int(k), self._descent), self._descent.point(int(k)))
         ended = self._descent.active.size == 0
         if self._climbing(active):
-            if ended or self._in_stage > _STAGE:
-                self._present = np.minimum(_FACTOR * self._present, self.C)
+            if ended or self._in_stage > POLICY.stage:
+                self._present = np.minimum(POLICY.factor * self._present, self.C)
                 self._descent = None
         elif ended:
             self._descent = None
@@ -188,8 +198,8 @@ class Tight(Solver):
             value = self.regulariser(k, points[:, c]) + self.C[k] * float(found.value[c])
             self.offer(int(k), value, points[:, c].copy())
             length, pull = np.linalg.norm(points[:, c]), np.linalg.norm(slopes[:, c])
-            if self.C[k] * pull > _GENTLE * length > 0:
-                self._present[k] = _GENTLE * length / pull
+            if self.C[k] * pull > POLICY.gentle * length > 0:
+                self._present[k] = POLICY.gentle * length / pull
 
     def _compare_with_centre(self, active: np.ndarray) -> None:
         """Begin at the centre where that is lower than the start: what is returned must not lie above it."""
@@ -227,7 +237,7 @@ class Tight(Solver):
         self._inner = Bundle(
             _Tangent(self.objective, reference),
             self.C,
-            tol=_HALF * self.tol,
+            tol=POLICY.half * self.tol,
             max_iter=self.max_iter,
             start=points,
             planes=planes,
@@ -259,7 +269,7 @@ class Tight(Solver):
         ]
         self._keep_carrying(inner, active)
         self._inner = None
-        moved = self._follow(inner, active, _HALF * self.tol)
+        moved = self._follow(inner, active, POLICY.half * self.tol)
         self._end(active[~moved], [str(result.status[k]) for k in active[~moved]])
 
     def _keep_carrying(self, inner: Bundle, problems: np.ndarray) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -186,9 +187,7 @@ def fit_linear(fit: Fit) -> Fitted:
     if fit.tuning.reached is not None:
         fit = replace(fit, start=fit.tuning.reached.coef)
 
-    def begin(group: NDArray[np.int64]) -> Solver:
-        return _begin(fit, course, group)
-
+    begin = partial(_begin, fit, course)
     groups = [np.arange(objective.n_problems)]
     if fit.constraints is None:
         groups = side_by_side(objective, objective.n_problems)
@@ -252,8 +251,9 @@ def _result(fit: Fit, solver: Solver, status: str) -> SolverResult:
 
 def _begin(fit: Fit, course: _Course, group: NDArray[np.int64]) -> Solver:
     """The solver of some of the problems, which is at their start."""
-    machine, whole, tuning = fit.machine, fit.objective, fit.tuning.part(group)
-    objective = whole.part(group) if group.size < whole.n_problems else whole
+    machine, whole, objective, tuning = fit.machine, fit.objective, fit.objective, fit.tuning
+    if group.size < whole.n_problems:
+        objective, tuning = whole.part(group), tuning.part(group)
     options: dict[str, Any] = {"tol": machine.tol, "max_iter": machine.max_iter}
     options["start"] = None if fit.start is None else fit.start[:, group]
     if machine._bound == "tight":

@@ -22,25 +22,46 @@ from numpy.typing import NDArray
 
 __all__ = ["EXPONENTS", "Bearing", "bearing_of", "drowning", "effective", "exponent_of", "feature_scale"]
 
-# Columns that share the variance, standardised by a quarter: fewer are told to be in mixed units. Tables in mixed units
-# have up to 13, pixels, words and embeddings 32 and more; with the raw variances, or half-way, the two kinds overlap.
-_COMMON_UNIT = 30.0
-# The power of a variance that is left once its feature is divided by a quarter's power of its deviation.
-_QUARTER = 0.75
 # What a search tries: half way, and standardised.
 EXPONENTS = (0.5, 1.0)
-# Positives for each effective feature at which the fit may move as far as the start is from 0, and the least and the
-# farthest that it may: fits to fewer positives than features hardly leave the start.
-_POSITIVES_A_FEATURE, _LEAST_REACH, _MOST_REACH = 30.0, 0.03, 1.0
-# Of several lists, however many positives they have: on 17 problems a reach of 1 ranked worse than the start.
-_REACH_OF_LISTS = 0.1
-# Variance of the scores that the start's prior allows: samples for each effective feature over this, within these.
-_SAMPLES_A_FEATURE, _LEAST_SPREAD, _MOST_SPREAD = 3.0, 3.0, 30.0
 
-# Features drown the others if, with none above so many times the median, the variances would add up to so much less,
-# and if the largest is that far above the median. With words of texts, pixels or frequent categories the sum shrinks by
-# factors of 1 to 3; the variances of rare categories are a thousandth of others, and still they are in the same unit.
-_LARGE, _LESS, _APART = 10.0, 30.0, 5000.0
+
+class Untuned(NamedTuple):
+    """What goes without tuning, set on problems outside the tables (see the design notes)."""
+
+    # Columns that share the variance, standardised by a quarter: fewer are told to be in mixed units. Tables in mixed
+    # units have up to 13, pixels, words and embeddings 32 and more; with the raw variances, or half-way, the two kinds
+    # overlap.
+    common_unit: float = 30.0
+    # The power of a variance that is left once its feature is divided by a quarter's power of its deviation.
+    quarter: float = 0.75
+    # Positives for each effective feature at which the fit may move as far as the start is from 0, and the least and
+    # the farthest that it may: fits to fewer positives than features hardly leave the start.
+    positives_a_feature: float = 30.0
+    least_reach: float = 0.03
+    most_reach: float = 1.0
+    # Of several lists, however many positives they have: on 17 problems a reach of 1 ranked worse than the start.
+    reach_of_lists: float = 0.1
+    # Variance of the scores that the start's prior allows: samples for each effective feature over this, within these.
+    samples_a_feature: float = 3.0
+    least_spread: float = 3.0
+    most_spread: float = 30.0
+
+
+class Drowning(NamedTuple):
+    """When features drown the others.
+
+    If, with none above so many times the median, the variances would add up to so much less, and if the largest is that
+    far above the median. With words of texts, pixels or frequent categories the sum shrinks by factors of 1 to 3; the
+    variances of rare categories are a thousandth of others, and still they are in the same unit.
+    """
+
+    large: float = 10.0
+    less: float = 30.0
+    apart: float = 5000.0
+
+
+UNTUNED, DROWNING = Untuned(), Drowning()
 
 
 class Bearing(NamedTuple):
@@ -51,12 +72,16 @@ class Bearing(NamedTuple):
 
     def reach(self, n_positives: NDArray[np.int64], n_lists: NDArray[np.int64]) -> NDArray[np.float64]:
         """How far fits to so many positives and lists may move from their start, where nothing else is asked for."""
-        of_one = np.clip(n_positives / (_POSITIVES_A_FEATURE * self.effective), _LEAST_REACH, _MOST_REACH)
-        return np.where(n_lists == 1, of_one, _REACH_OF_LISTS)
+        of_one = np.clip(
+            n_positives / (UNTUNED.positives_a_feature * self.effective), UNTUNED.least_reach, UNTUNED.most_reach
+        )
+        return np.where(n_lists == 1, of_one, UNTUNED.reach_of_lists)
 
     def spread(self, n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
         """Variance of the scores by the prior of the start, where nothing else is asked for, with so many samples."""
-        return np.clip(n_samples / (_SAMPLES_A_FEATURE * self.effective), _LEAST_SPREAD, _MOST_SPREAD)
+        return np.clip(
+            n_samples / (UNTUNED.samples_a_feature * self.effective), UNTUNED.least_spread, UNTUNED.most_spread
+        )
 
 
 def effective(variances: NDArray[np.float64]) -> float:
@@ -72,7 +97,7 @@ def effective(variances: NDArray[np.float64]) -> float:
 def exponent_of(standardize: Any, variances: NDArray[np.float64]) -> float:
     """The p of ``σ = sd^p``: 1 to standardise, 0 to take features as they are; ``"auto"`` asks the variances."""
     if isinstance(standardize, str):
-        return 1.0 if effective(variances**_QUARTER) < _COMMON_UNIT else 0.5
+        return 1.0 if effective(variances**UNTUNED.quarter) < UNTUNED.common_unit else 0.5
     return float(standardize)
 
 
@@ -99,7 +124,7 @@ def drowning(variances: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     # Of the two in the middle the smaller one: half of the features may be the large ones.
     median = np.quantile(varying, 0.5, method="lower")
-    large = _LARGE * median
-    if total <= _LESS * np.minimum(varying, large).sum() or varying.max() <= _APART * median:
+    large = DROWNING.large * median
+    if total <= DROWNING.less * np.minimum(varying, large).sum() or varying.max() <= DROWNING.apart * median:
         return np.zeros(0, np.int64)
     return np.flatnonzero(variances > large)
