@@ -22,6 +22,7 @@ _HOME = {
     "BagTransformer": "latent",
     "Bags": "latent",
     "LatentRankSVC": "latent",
+    "LatentRankSVCCV": "latent",
     "LatentSVC": "latent",
     "LatentStructuralSVC": "latent",
     "load": "persistence",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from rankhinge.latent import Bags as Bags
     from rankhinge.latent import BagTransformer as BagTransformer
     from rankhinge.latent import LatentRankSVC as LatentRankSVC
+    from rankhinge.latent import LatentRankSVCCV as LatentRankSVCCV
     from rankhinge.latent import LatentStructuralSVC as LatentStructuralSVC
     from rankhinge.latent import LatentSVC as LatentSVC
     from rankhinge.persistence import load as load

@@ -2,6 +2,7 @@
 
 from rankhinge._public import publish
 from rankhinge.latent.bags import Bags
+from rankhinge.latent.cv import LatentRankSVCCV
 from rankhinge.latent.detect import Detections, detect, plot_localisations
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.latent.structural import LatentStructuralSVC
@@ -13,6 +14,7 @@ __all__ = [
     "Bags",
     "Detections",
     "LatentRankSVC",
+    "LatentRankSVCCV",
     "LatentSVC",
     "LatentStructuralSVC",
     "detect",

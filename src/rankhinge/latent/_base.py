@@ -21,7 +21,7 @@ from rankhinge.latent.cccp import ConcaveConvex
 from rankhinge.latent.inner import InnerOptions, InnerSolver
 from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inner_history
 from rankhinge.latent.objective import LatentObjective, PlaneBook
-from rankhinge.latent.problem import LatentProblem, check_chosen, latent_problem
+from rankhinge.latent.problem import LatentProblem, check_chosen, problems_of
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.problems.targets import Targets, as_targets, encode_targets
 from rankhinge.solvers import Solver
@@ -106,10 +106,17 @@ class LatentMachine(BagPredictor):
         return given, encode_targets(given.y, mask)
 
     def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
+        given, targets, usable, known = self._prepared(X, y, chosen, mask)
+        self._run(given, targets, usable, problems_of(given.X, targets, usable, known), per_problem(self.C, usable))
+        return self
+
+    def _prepared(
+        self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None
+    ) -> tuple[Given, Targets, NDArray[np.bool_], NDArray[np.int64]]:
+        """What is given, the targets, which of them can be ranked, and the known candidates, (K, n_bags)."""
         given, targets = self._bags_and_targets(X, y, mask)
-        bags: Bags = given.X
         usable = targets.usable()
-        known = check_chosen(chosen, bags, usable.size)
+        known = check_chosen(chosen, given.X, usable.size)
         if not usable.any():
             raise ValueError("no label has both a positive and a negative bag: there is nothing to rank")
         if not usable.all():
@@ -117,11 +124,7 @@ class LatentMachine(BagPredictor):
                 f"labels {np.flatnonzero(~usable)[:10].tolist()} have no positive or no negative bag: "
                 "their scores are constant"
             )
-        C = per_problem(self.C, usable)
-        labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
-        problems = [latent_problem(bags, targets.relevant[k], labelled[k], known[k]) for k in np.flatnonzero(usable)]
-        self._run(given, targets, usable, problems, C)
-        return self
+        return given, targets, usable, known
 
     def _run(
         self,

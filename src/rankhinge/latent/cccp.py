@@ -103,6 +103,23 @@ class ConcaveConvex:
                 self.inner._prepare(int(k), problem.fixed(self.choices[k]), point)
                 self.points[k] = None
 
+    def go_on_from(self, earlier: ConcaveConvex) -> None:
+        """Start where another loop over the same inner problems has ended, for other C.
+
+        Its planes do not depend on C: they hold, moved along with the choices.
+        """
+        for k, point in enumerate(earlier.points):
+            problem = self.inner.problems[k]
+            assert point is not None
+            assert point.best is not None
+            start = Point(point.w, point.best, point.values, point.at, self.inner.outer_value(k, point))
+            start.planes = point.planes
+            self.objective[k], self.points[k] = start.primal, start
+            # What the planes were cut for: the choices may have changed after the last round.
+            self.choices[k] = earlier.fixed[k][-1]
+            choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
+            self._move(k, choice, np.flatnonzero((choice != self.choices[k]) & problem.relevant))
+
     def step(self) -> None:
         """One round for all problems that have not ended."""
         ks = np.flatnonzero([status == "running" for status in self.status])

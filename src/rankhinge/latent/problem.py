@@ -12,8 +12,9 @@ from rankhinge._validation import refuse_masked
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.objective import BagLists
 from rankhinge.problems import one_list
+from rankhinge.problems.targets import Targets
 
-__all__ = ["LatentProblem", "check_chosen", "latent_problem"]
+__all__ = ["LatentProblem", "check_chosen", "latent_problem", "problems_of"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,14 @@ def latent_problem(
     start, stop, own = offsets[:-1][members], offsets[1:][members], chosen[members]
     known = np.where(own < 0, -1, start + own)
     return LatentProblem(members, np.ascontiguousarray(relevant[members]), known, start, stop)
+
+
+def problems_of(
+    bags: Bags, targets: Targets, usable: NDArray[np.bool_], chosen: NDArray[np.int64]
+) -> list[LatentProblem]:
+    """The problems of the labels that can be ranked; `chosen`, (K, n_bags), has the known candidates, or -1."""
+    labelled = [None] * usable.size if targets.labelled is None else list(targets.labelled)
+    return [latent_problem(bags, targets.relevant[k], labelled[k], chosen[k]) for k in np.flatnonzero(usable)]
 
 
 def check_chosen(chosen: ArrayLike | None, bags: Bags, n_problems: int) -> NDArray[np.int64]:

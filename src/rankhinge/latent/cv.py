@@ -1,0 +1,258 @@
+"""`LatentRankSVCCV`: choose C by cross-validation over bags, along paths that keep their planes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from rankhinge._progress import Progress
+from rankhinge.latent.bags import Bags
+from rankhinge.latent.candidates import CandidateFeatures, Counter
+from rankhinge.latent.inner import InnerOptions
+from rankhinge.latent.problem import LatentProblem, problems_of
+from rankhinge.latent.rank_svc import LatentRankSVC
+from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.problems.targets import Targets
+from rankhinge.svm._fitting import fitting, interrupts, warn_user
+from rankhinge.svm.policy import Grid
+from rankhinge.svm.quality import list_metric
+from rankhinge.svm.tight_cv import grid_of
+
+__all__ = ["LatentRankSVCCV"]
+
+# The grid, unless one is given: as for `RankSVCCV` with the convex bound.
+_CS = Grid(-1.0, 5.0, 8)
+_NO_TEST = (
+    "no fold has both a positive and a negative bag in its training part and in its test part, or scoring returned "
+    "nan: use fewer folds, or other ones"
+)
+
+
+class LatentRankSVCCV(LatentRankSVC):
+    """`LatentRankSVC` with C chosen by k-fold cross-validation over bags, on the loss's own metric.
+
+    On each fold the values of C are taken in ascending order. Cutting planes do not depend on C, and survive a change
+    of the positives' candidates; so each fit begins with the planes, the candidates and the working set of the one
+    before. Bags are not copied. Then all bags are fitted with the chosen C, from `n_starts` starts.
+
+    Parameters
+    ----------
+    loss : str or RankingLoss, default "ap"
+    Cs : int, array or None, default None
+        The grid, or how many values between 0.1 and 100,000; None: 8. C counts in the units of the features: widen it
+        where `C_` lies at an end.
+    cv : int, splitter, iterable or None, default None
+        Folds of bags, stratified and shuffled with `random_state` if an int; None: 5.
+    scoring : str, callable or None, default None
+        As for `RankSVCCV`: what the test parts are judged by; None: the loss's own metric.
+    n_starts, init, solver, tol, max_iter, max_outer, shrinking, threshold, random_state, verbose
+        As for `LatentRankSVC`. Paths take the first start only.
+
+    Attributes
+    ----------
+    C_ : float or ndarray of shape (K,)
+        The smallest of the values with the best mean score; several labels have one each.
+    Cs_ : ndarray of shape (n_Cs,)
+    scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
+        The metric on the test part of each fold, nan where it cannot be ranked.
+    best_score_ : float
+        Mean of the chosen values' scores over folds and labels.
+    n_splits_ : int
+    coef_, … :
+        Of the model fitted to all bags; see `LatentRankSVC`.
+
+    References
+    ----------
+    Behl, Mohapatra, Jawahar, Kumar: Optimizing Average Precision using Weakly Supervised Data, TPAMI 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankhinge.latent import Bags, LatentRankSVCCV
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 3 == 0
+    >>> X = rng.normal(size=(60, 5, 4))
+    >>> X[y, 2] += 3.0  # the third of five candidates is what makes a bag positive
+    >>> model = LatentRankSVCCV(Cs=[1.0, 10.0, 100.0], random_state=0).fit(Bags(list(X)), y)
+    >>> model.C_ in (1.0, 10.0, 100.0), model.scores_.shape
+    (True, (3, 5))
+    """
+
+    C_: Any
+    Cs_: NDArray[np.float64]
+    scores_: NDArray[np.float64]
+    best_score_: float
+    n_splits_: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{key: value for key, value in LatentRankSVC._parameter_constraints.items() if key not in ("C", "warm_start")},
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "cv": ["cv_object"],
+        "scoring": [str, callable, None],
+    }
+    # It has nothing to go on from: C is chosen anew.
+    warm_start = False
+
+    def __init__(
+        self,
+        loss: str | RankingLoss = "ap",
+        Cs: int | ArrayLike | None = None,
+        *,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        n_starts: int = 1,
+        init: str = "mean",
+        solver: str = "bundle",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_outer: int = 50,
+        shrinking: bool = True,
+        threshold: str | float = "f1",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.n_starts = n_starts
+        self.init = init
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_outer = max_outer
+        self.shrinking = shrinking
+        self.threshold = threshold
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @fitting
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        chosen: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose C, then fit all bags with it.
+
+        Parameters
+        ----------
+        X, y, chosen, mask
+            As for `LatentRankSVC.fit`; candidates that are known are fixed in the training parts only.
+        groups : array of shape (n_bags,), optional
+            For splitters that keep groups of bags together.
+
+        Returns
+        -------
+        self
+        """
+        given, targets, usable, known = self._prepared(X, y, chosen, mask)
+        bags: Bags = given.X
+        Cs = grid_of(self.Cs, "Cs", _CS)
+        folds = list(self._folds(bags, given.y, targets.kind, groups))
+        with interrupts(), Progress(self.verbose, ("point", "of at most")) as progress:
+            scores = np.full((usable.size, Cs.size, len(folds)), np.nan)
+            for fold, (train, test) in enumerate(folds):
+                for place, found in enumerate(self._scores_along(bags, targets, known, train, test, Cs)):
+                    scores[:, place, fold] = found
+                    done = float(fold * Cs.size + place + 1)
+                    progress.update(**{"point": done, "of at most": float(Cs.size * len(folds))})
+        C, best = self._choice(Cs, scores, usable)
+        self._run(given, targets, usable, problems_of(bags, targets, usable, known), C[usable])
+        one = usable.size == 1
+        self.Cs_, self.scores_, self.n_splits_ = Cs, scores[0] if one else scores, len(folds)
+        self.C_, self.best_score_ = float(C[0]) if one else C, best
+        return self
+
+    def _folds(self, bags: Bags, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
+        stratified = kind != "multilabel"
+        splitter = check_cv(self.cv, y if stratified else None, classifier=stratified)
+        if self.cv is None or isinstance(self.cv, Integral):
+            # Files are often sorted by class or by time: folds are drawn, not cut.
+            splitter.shuffle = True
+            splitter.random_state = check_random_state(self.random_state).randint(2**31 - 1)
+        return splitter.split(np.zeros(len(bags)), y, groups)
+
+    def _scores_along(
+        self,
+        bags: Bags,
+        targets: Targets,
+        known: NDArray[np.int64],
+        train: NDArray[Any],
+        test: NDArray[Any],
+        Cs: NDArray[np.float64],
+    ) -> Iterator[NDArray[np.float64]]:
+        """For each C how well each label's bags in the test part are ranked, (K,)."""
+        metric = list_metric(get_loss(self.loss), self.scoring)
+        labelled, inside = targets.known(), np.zeros(len(bags), np.bool_)
+        inside[train] = True
+        part = targets._replace(labelled=labelled & inside)
+        usable = part.usable()
+        rows = np.arange(len(bags))[test]
+        features = self._features(bags)
+        for weights in self._path(features, bags, problems_of(bags, part, usable, known), Cs):
+            best = features.sweep(weights, bags.offsets, 1).values[:, :, 0]
+            found = np.full(usable.size, np.nan)
+            for values, k in zip(best, np.flatnonzero(usable), strict=True):
+                judged = rows[labelled[k, rows]]
+                found[k] = metric(targets.relevant[k, judged], values[judged])
+            yield found
+
+    @staticmethod
+    def _features(bags: Bags) -> CandidateFeatures:
+        skips = bags.n_candidates > len(bags)
+        return CandidateFeatures(bags.matrix, bags.rows(), constant=0.0, skip_zeros=skips, counter=Counter())
+
+    def _path(
+        self, features: CandidateFeatures, bags: Bags, problems: list[LatentProblem], Cs: NDArray[np.float64]
+    ) -> Iterator[NDArray[np.float64]]:
+        """Weights (d, K) for each C; planes, candidates and working sets go from one to the next."""
+        if not problems:
+            return
+        options = InnerOptions(self.solver, self.max_iter, self.shrinking, self.random_state, lambda solver: False)
+        inner = self._make_inner(
+            features, bags.offsets, problems, np.full(len(problems), Cs[0]), self._make_objective, options
+        )
+        earlier = None
+        for C in Cs:
+            inner.C = np.full(len(problems), C)
+            outer = self._make_outer(inner)
+            if earlier is None:
+                self._begin(outer, 0, None)
+            else:
+                outer.go_on_from(earlier)
+            while not outer.done:
+                outer.step()
+            earlier = outer
+            yield np.stack([point.w for point in outer.points if point is not None], axis=1)
+
+    @staticmethod
+    def _choice(
+        Cs: NDArray[np.float64], scores: NDArray[np.float64], usable: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], float]:
+        """The smallest C with the best mean score of each label, (K,), and the mean of these scores."""
+        judged = np.asarray(np.isfinite(scores).all(axis=1))
+        known = np.asarray(judged.any(axis=1)) & usable
+        if not known.any():
+            raise ValueError(_NO_TEST)
+        places, best = np.zeros(usable.size, np.intp), []
+        for k in np.flatnonzero(known):
+            means = scores[k][:, judged[k]].mean(axis=1)
+            places[k] = int(np.argmax(means))
+            best.append(float(means[places[k]]))
+        if not known[usable].all():
+            warn_user(
+                f"labels {np.flatnonzero(usable & ~known)[:10].tolist()} have no fold with positives and negatives in "
+                "each of its parts: they are fitted with what suits the others, in the median"
+            )
+        places[~known] = int(np.median(places[known]))
+        return Cs[places], float(np.mean(best))
