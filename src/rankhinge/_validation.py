@@ -31,7 +31,7 @@ __all__ = [
 QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
 
 # Whose lines a warning does not point at.
-_INSIDE = ("rankhinge", "sklearn", "joblib", "torch")
+_INSIDE = ("rankhinge", "sklearn", "joblib", "torch", "contextlib")
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
