@@ -104,8 +104,8 @@ def page(run: Run) -> str:
         "the 92 bags of [musk1](latent.md), and grows faster than the number of bags.",
     ]
     parts.append(
-        "\nFits along the search start from the one before (`warm_start`), those of the tables afresh. With a value of C "
-        "a decade and a third of the bags held out once, [the older page](latent.md) has 72.8 against 71.6 at S = 0: "
+        "\nFits along the search start from the one before (`warm_start`), those of the tables afresh. With a value of "
+        "C a decade and a third of the bags held out once, [the older page](latent.md) has 72.8 against 71.6 at S = 0: "
         "the choice alone moves the distance by some 0.8 points, and more folds may move it again."
     )
     missing = [name for name in run.facts["classes"] if name not in classes]
