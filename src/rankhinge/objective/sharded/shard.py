@@ -66,6 +66,16 @@ class Shard:
         self.arrays: dict[str, Floats] = {}
         self._talks: dict[str, tuple[ListPart, str, int, NDArray[np.int64] | None]] = {}
 
+    def forget(self) -> None:
+        """Drop all scores and coefficients."""
+        self.arrays.clear()
+        self._talks.clear()
+
+    def n_bytes(self) -> int:
+        """What the rows take, and the scores that a fit keeps."""
+        rows = sum(part.nbytes for part in (self.X.data, self.X.indices, self.X.indptr)) if hasattr(self.X, "indptr") else self.X.nbytes
+        return int(rows) + self.relevant.nbytes + 6 * 8 * self.n_samples
+
     def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many positives and how many negatives in the sample each problem has here."""
         return np.array([i.size for i in self._positives]), np.array([i.size for i in self._sample])
