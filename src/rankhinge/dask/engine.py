@@ -97,7 +97,7 @@ class DaskEngine:
     async def _workers(self) -> set[str]:
         try:
             return set(await asyncio.wait_for(self.client.scheduler.ncores(workers=None), _SCHEDULER_DEADLINE))
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             raise RuntimeError(
                 f"the scheduler has not answered within {_SCHEDULER_DEADLINE:g} seconds: the fit has ended without it"
             ) from error
@@ -133,11 +133,11 @@ class DaskEngine:
             holders = sorted(set(who_has.get(future.key, ())) & alive)
             if holders:
                 # The one that had it, if it still has it.
-                where = self._where.get(number)
+                where = self._where.get(number, "")
                 keys.setdefault(where if where in holders else holders[0], {})[number] = (future.key, "")
         sent = {where: (mine, None) for where, mine in keys.items()}
         try:
-            replies = await self._race(sent)
+            replies: list[Any] = await self._race(sent)
         except ShardsLostError:
             return {}
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import uuid
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from scipy import sparse
 from rankhinge.objective.sharded import Operation, Shard, execute
 
 __all__ = ["Chunk", "Coding", "Held", "answer", "build", "labels_of"]
+
+
+_busy = threading.Lock()
 
 
 class Coding(NamedTuple):
@@ -88,7 +92,9 @@ def _checked(X: Any, chunk: Chunk) -> Any:
     if block.dtype.kind not in "biuf":
         raise ValueError(f"{where} has dtype {block.dtype}: numbers are needed")
     if chunk.dtype_kind and (block.dtype.kind == "f") != (chunk.dtype_kind == "f"):
-        raise ValueError(f"{where} has dtype {block.dtype}, of another kind than the first chunk's ({chunk.dtype_kind!r})")
+        raise ValueError(
+            f"{where} has dtype {block.dtype}, of another kind than the first chunk's ({chunk.dtype_kind!r})"
+        )
     _refuse_nan(block, where)
     if sparse.issparse(block):
         return block
@@ -124,4 +130,10 @@ async def answer(keys: dict[int, tuple[str, str]], batch: list[Operation] | None
     # Dask sets OMP_NUM_THREADS to 1, whatever the number of its threads.
     os.environ.setdefault("RANKHINGE_NUM_THREADS", str(dask_worker.state.nthreads))
     shards = {number: one.shard for number, one in held.items()}
-    return {"replies": await asyncio.get_running_loop().run_in_executor(None, execute, shards, batch)}
+    return {"replies": await asyncio.get_running_loop().run_in_executor(None, _one_at_a_time, shards, batch)}
+
+
+def _one_at_a_time(shards: dict[int, Shard], batch: list[Operation]) -> list[Any]:
+    """A call that nobody waits for any more, after an interrupt say, must not meet the next one."""
+    with _busy:
+        return execute(shards, batch)

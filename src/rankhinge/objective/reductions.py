@@ -63,6 +63,7 @@ class Reductions:
     features: FeatureMap
     problems: list[Lists]
     n_samples: int
+    slack_used: float = 0.0
     evaluate: Callable[..., Evaluation]
     evaluate_tight: Callable[..., Evaluation]
     for_each: Callable[..., Evaluation]

@@ -12,6 +12,7 @@ known. A fit asks nothing else of data. What it asks of the objective is `rankhi
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,6 +73,13 @@ def register(accepts: Callable[[Any], bool], container: Container) -> None:
     _REGISTERED.insert(0, (accepts, container))
 
 
+# Rooms that register themselves when they are loaded, by the package that their containers come from.
+_ROOMS = {"dask": "rankhinge.dask", "dask_expr": "rankhinge.dask"}
+
+
 def container_of(X: Any) -> Container | None:
     """By which door X enters; None: it is an array, a sparse array or a frame."""
+    room = _ROOMS.get(type(X).__module__.partition(".")[0])
+    if room is not None:
+        import_module(room)
     return next((container for accepts, container in _REGISTERED if accepts(X)), None)

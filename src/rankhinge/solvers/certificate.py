@@ -191,10 +191,13 @@ class Rounding(NamedTuple):
         Of the longest sums: features, samples and the steps that scores have been carried along.
     slope : float
         ``Σ L_i |x_i|``.
+    slack : float
+        By how much a value of J may be above its plane because it is known to within so much only.
     """
 
     n_terms: int
     slope: float
+    slack: float = 0.0
 
     def allowed(self, length: Any) -> Any:
         """By how much J and a plane that meets it may differ at points of such lengths."""
@@ -212,7 +215,11 @@ class Rounding(NamedTuple):
             The problem, for the message.
         """
         self._refuse(
-            planes.misses - self.allowed(planes.reaches), planes, "misses J where it was cut", planes.misses, k
+            planes.misses - self.allowed(planes.reaches) - self.slack,
+            planes,
+            "misses J where it was cut",
+            planes.misses,
+            k,
         )
         above = planes.offsets + planes.heights - value
         self._refuse(above - self.allowed(length), planes, f"lies above J, {value!r}, where the fit ends", above, k)

@@ -15,6 +15,9 @@ from rankhinge.svm.threshold import Cut
 
 __all__ = ["fit_opened"]
 
+# Of the tolerance.
+_SLACK = 1e-3
+
 
 class _Elsewhere:
     """Stands for X where there is no array; it has a shape."""
@@ -45,6 +48,9 @@ def fit_opened(machine: Any, data: Opened, given: Given, rule: Cut | None = None
     tuning = machine._tuning()
     sigma, bearing = unit_of_features(machine, data.variances, data.feature_names)
     objective = data.objective(get_loss(machine.loss), sigma)
+    if hasattr(objective, "slack"):
+        # What inference may leave open of a value is nothing beside the gap.
+        objective.slack = _SLACK * machine.tol
     coordinates = in_units(data.n_features, sigma)
     scale = np.ones(data.n_features) if sigma is None else sigma
     seen = Seen(_Elsewhere((objective.n_samples, data.n_features)), coordinates, scale, bearing)

@@ -82,7 +82,7 @@ def last_word(
                     size=size,
                     centre=float(np.linalg.norm(w0)),
                 )
-                allowed = Rounding(w.size + objective.n_samples + int(result.n_iter[k]), slope)
+                allowed = Rounding(w.size + objective.n_samples + int(result.n_iter[k]), slope, objective.slack_used)
                 allowed.hold(result.carrying[k], value, length, int(k))
                 if not tight:
                     here = objective.select(found.scores, np.array([c]))

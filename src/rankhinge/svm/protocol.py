@@ -28,6 +28,9 @@ class FitObjective(TightObjective, Protocol):
     n_entries: int
     """What a pass looks at: all numbers of X, or those that are stored."""
 
+    slack_used: float
+    """The most by which any value so far may be above J: 0 where inference is exact."""
+
     def part(self, problems: Indices) -> FitObjective:
         """The same of some problems only, which are ``0 … m - 1`` there."""
 

@@ -346,6 +346,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             scores: the mean over their orders (for losses given by a step the worst one); scikit-learn's
             `average_precision_score` has another value, ``metrics.average_precision(..., ties="threshold")``.
         """
+        if container_of(X) is not None:
+            raise TypeError(
+                "score takes arrays in memory: judge decision_function(X).compute() with rankhinge.metrics, or a sample"
+            )
         scores = self.decision_function(X)
         return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask, average)
 

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from rankhinge.inference.callbacks import compile_loss
 from rankhinge.losses import RankingLoss
 from rankhinge.losses.base import BY_CUT, BY_SAMPLE
+from rankhinge.objective.reductions import Apart, Audited, Counts
 from rankhinge.objective.sharded.engine import Engine, Operation
 from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, ScoreHandle, Shared, surviving
 from rankhinge.objective.sharded.moments import variances_together
 from rankhinge.objective.sharded.talks import Column, Inferred, Talk, hinge, inference, logistic, reference
 from rankhinge.objective.sharded.thresholds import calibration, threshold
 
-__all__ = ["Apart", "Audited", "Evaluation", "ShardedObjective", "Sizes"]
+__all__ = ["Evaluation", "ShardedObjective", "Sizes"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -53,33 +54,6 @@ class Evaluation(NamedTuple):
     value: Floats
     loss: Floats
     coefficients: Any
-
-
-class Counts(NamedTuple):
-    """Samples, positives, negatives and lists of each problem, (K,)."""
-
-    n_samples: Indices
-    n_positives: Indices
-    n_negatives: Floats
-    n_lists: Indices
-
-
-class Apart(NamedTuple):
-    """Slopes of the positive and of the negative coefficients, ``Σ |u|``, and which columns of X have an entry."""
-
-    rising: Floats
-    falling: Floats
-    sizes: Floats
-    occupied: NDArray[np.bool_]
-
-
-class Audited(NamedTuple):
-    """Values at some weights, ``Σ L (|X||w|)``, ``Σ L |x|``, (m,) each, and the handle of their scores."""
-
-    values: Floats
-    sizes: Floats
-    slopes: Floats
-    scores: ScoreHandle
 
 
 class ShardedObjective:
@@ -127,6 +101,11 @@ class ShardedObjective:
         other = self.part(np.arange(self.n_problems))
         other.factors = factors
         return other
+
+    @property
+    def slack_used(self) -> float:
+        """The largest ε so far."""
+        return self._shared.slack_used
 
     @property
     def engine(self) -> Engine:
@@ -265,6 +244,7 @@ class ShardedObjective:
             if not asked:
                 break
         value = np.array([one.value + one.slack for one in found])
+        self._shared.slack_used = max(self._shared.slack_used, *(one.slack for one in found))
         if kind == "tight":
             # No ranking has a higher score than that by the scores: what lies beyond is rounding.
             value = np.array([max(min(one.value, one.loss) + one.slack, 0.0) for one in found])
@@ -391,7 +371,8 @@ class ShardedObjective:
         scores = self._shared.keep(ScoreHandle(name, numbers, inner, seen))
         values = (self.evaluate_tight if tight else self.evaluate)(scores, coefficients=False).value
         sizes, slopes = (_total([reply[place] for reply in replies]) for place in (1, 2))
-        return Audited(values, sizes, slopes, scores)
+        handle: Any = scores
+        return Audited(values, sizes, slopes, handle)
 
     @surviving
     def cut(self, scores: ScoreHandle, rule: Any) -> list[tuple[float, float]]:

@@ -88,6 +88,7 @@ class Shared:
         self.dropped: list[str] = []
         self.handles: weakref.WeakValueDictionary[str, Handle] = weakref.WeakValueDictionary()
         self.in_flight: list[str] = []
+        self.slack_used = 0.0
         self._numbers = itertools.count()
 
     def name(self) -> str:

@@ -73,7 +73,11 @@ class Shard:
 
     def n_bytes(self) -> int:
         """What the rows take, and the scores that a fit keeps."""
-        rows = sum(part.nbytes for part in (self.X.data, self.X.indices, self.X.indptr)) if hasattr(self.X, "indptr") else self.X.nbytes
+        rows = (
+            sum(part.nbytes for part in (self.X.data, self.X.indices, self.X.indptr))
+            if hasattr(self.X, "indptr")
+            else self.X.nbytes
+        )
         return int(rows) + self.relevant.nbytes + 6 * 8 * self.n_samples
 
     def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,167 @@
+"""Dask arrays and frames at the door (`rankhinge.problems.door`): X stays where it is, on the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankhinge.dask.chunks import Rows, rows_of
+from rankhinge.dask.worker import Chunk, Coding, build, labels_of
+from rankhinge.inference.spread import sample_stride
+from rankhinge.losses import RankingLoss
+from rankhinge.objective.sharded import Engine, Operation, ShardedObjective
+from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.problems.door import Opened
+from rankhinge.problems.targets import Targets, encode_targets
+
+__all__ = ["DaskContainer", "accepts"]
+
+# Bytes of scores, coefficients and buckets that a fit keeps for each sample and problem.
+_BYTES_A_SAMPLE = 49
+# Of the workers' memory, what a fit may take: passes need room, too.
+_PART_OF_MEMORY = 0.7
+
+
+def accepts(X: Any) -> bool:
+    """Whether X is a collection of dask's."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+class DaskContainer:
+    """How dask collections enter."""
+
+    def classes(self, X: Any, y: Any, *, mask: Any, pos_label: Any) -> Opened:
+        """One-vs-rest problems, one list each."""
+        from rankhinge.dask.engine import DaskEngine
+
+        if mask is not None:
+            raise ValueError("a mask goes with arrays in memory: on dask, fit each label to the rows that have it")
+        client, rows = _client(), rows_of(X, y)
+        coding, targets = _coding(client, rows, pos_label)
+        _refuse_large(client, rows, coding)
+        return _Opened(DaskEngine(client, _shards(client, rows, coding)), rows, targets)
+
+    def queries(self, X: Any, y: Any, **options: Any) -> Opened:
+        """Not on dask."""
+        raise TypeError(
+            "SVMRanker takes arrays in memory, and X is a dask collection, not to be loaded unasked: call its "
+            "compute(), or write it to files with rankhinge.spool"
+        )
+
+    def each(self, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
+        """``function(chunk)`` of each chunk, a lazy dask array."""
+        machine = getattr(function, "__self__", None)
+        columns, known = getattr(X, "columns", None), getattr(machine, "feature_names_in_", None)
+        if columns is not None and known is not None and list(columns) != list(known):
+            raise ValueError(f"the columns {list(columns)[:5]} are not those of the fit, {list(known)[:5]}")
+        rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        if rows.ndim != 2:
+            raise ValueError(f"X has {rows.ndim} dimensions: a row for each sample and a column for each feature")
+        rows = rows.rechunk({1: -1}) if rows.numblocks[1] > 1 else rows
+        # One row tells what comes out, and complains if X is not what the machine was fitted to.
+        one = _of_block(np.zeros((1, rows.shape[1]), rows.dtype), function)
+        shape: dict[str, Any] = {"drop_axis": 1} if one.ndim == 1 else {"chunks": (rows.chunks[0], (one.shape[1],))}
+        return rows.map_blocks(_of_block, function, dtype=one.dtype, meta=one[:0], **shape)
+
+
+def _of_block(block: Any, function: Any) -> Any:
+    import warnings
+
+    if block.shape[0] == 0:
+        # Validation refuses arrays without rows.
+        return _of_block(np.zeros((1, block.shape[1]), block.dtype), function)[:0]
+    with warnings.catch_warnings():
+        # Blocks of a frame have lost their names, which were compared before.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return function(block)
+
+
+class _Opened:
+    """Shards on workers, and what is known of them."""
+
+    def __init__(self, engine: Engine, rows: Rows, targets: Targets) -> None:
+        self._engine, self.n_features, self.feature_names = engine, rows.n_features, rows.names
+        layout = engine.call([Operation("layout", (), None, "each")])[0]
+        n_positives = np.sum([mine for mine, _ in layout], axis=0)
+        n_negatives = rows.n_samples - n_positives
+        self.usable: NDArray[np.bool_] = (n_positives > 0) & (n_negatives > 0)
+        self.constant: NDArray[np.float64] = np.where(n_positives > 0, 1.0, -1.0)
+        self.attributes: dict[str, Any] = {"classes_": targets.classes, "_kind": targets.kind}
+        n_entries = rows.n_samples * rows.n_features
+        self._sizes = Sizes(rows.n_samples, rows.n_features, n_entries, n_positives, n_negatives)
+
+    def variances(self) -> NDArray[np.float64]:
+        """Of the features, from the moments of the shards. One pass."""
+        from rankhinge.losses import get_loss
+
+        return ShardedObjective(self._engine, self._sizes, get_loss("ap")).variances(0)
+
+    def objective(self, loss: RankingLoss, scale: NDArray[np.float64] | None) -> Any:
+        """Of the usable problems."""
+        factors = None if scale is None else 1.0 / scale
+        whole = ShardedObjective(self._engine, self._sizes, loss, factors=factors)
+        return whole.part(np.flatnonzero(self.usable))
+
+
+def _client() -> Any:
+    try:
+        from distributed import get_client
+    except ImportError as error:
+        raise ImportError("fits on dask arrays need the package distributed: pip install 'rankhinge[dask]'") from error
+    try:
+        return get_client()
+    except ValueError:
+        raise ValueError(
+            "X is a dask collection, and there is no distributed.Client to compute it: start one, or write X to a file "
+            "with rankhinge.spool and fit that"
+        ) from None
+
+
+def _coding(client: Any, rows: Rows, pos_label: Any) -> tuple[Coding, Targets]:
+    """How labels become relevance, from the different labels of all chunks; complaints are those of arrays."""
+    from dask import delayed
+
+    found = client.gather(client.compute([delayed(labels_of)(block) for block in rows.y]))
+    labels = np.unique(np.concatenate(found))
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("y has nan: every sample needs a label")
+    # Some of each: with one of each, scikit-learn would take them for numbers to be predicted.
+    few = np.tile(labels, 3)
+    if rows.n_columns is not None:
+        few = np.tile(few[:, None], (1, rows.n_columns))
+    targets = encode_targets(few, None, pos_label).named(rows.label_names)
+    return Coding(targets.kind, targets.classes), targets
+
+
+def _refuse_large(client: Any, rows: Rows, coding: Coding) -> None:
+    """Refuse what the workers have no room for."""
+    n_problems = len(coding.classes) if coding.kind != "binary" else 1
+    need = rows.n_samples * (rows.n_features * rows.dtype.itemsize + _BYTES_A_SAMPLE * n_problems)
+    workers = client.run(_memory_limit)
+    room = sum(workers.values())
+    if not rows.is_sparse and all(workers.values()) and need > _PART_OF_MEMORY * room:
+        raise ValueError(
+            f"the fit needs about {need / 1e9:.3g} GB, and {_PART_OF_MEMORY:.0%} of the workers' memory are "
+            f"{_PART_OF_MEMORY * room / 1e9:.3g} GB: add workers, or write X to files with rankhinge.spool, and fit it"
+        )
+
+
+def _memory_limit(dask_worker: Any) -> int:
+    return int(dask_worker.memory_manager.memory_limit or 0)
+
+
+def _shards(client: Any, rows: Rows, coding: Coding) -> list[Any]:
+    """Futures of shards, computed where the scheduler likes; their lineage is X's own."""
+    from dask import delayed
+
+    first, stride, made = 0, sample_stride(rows.n_samples), []
+    kind = "" if rows.is_sparse else rows.dtype.kind
+    for number, (X, y, length) in enumerate(zip(rows.X, rows.y, rows.lengths, strict=True)):
+        chunk = Chunk(number, first, length, rows.n_features, kind, rows.is_sparse, stride)
+        made.append(delayed(build, pure=False)(X, y, chunk, coding))
+        first += length
+    futures: list[Any] = client.compute(made)
+    return futures
