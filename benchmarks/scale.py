@@ -50,7 +50,11 @@ def measure(n, d, n_workers, options):
     try:
         with (
             LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+                n_workers=n_workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
             ) as cluster,
             Client(cluster),
         ):
