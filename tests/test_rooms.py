@@ -41,7 +41,7 @@ DOORS: dict[str, set[str] | None] = {
     "svm": _FOR_SVM,
     "latent": _FOR_SVM | {"detection", "svm"},
     "torch": {"inference", "losses", "problems"},
-    "dask": {"inference", "losses", "objective", "problems", "svm"},
+    "dask": {"inference", "losses", "objective", "problems"},
     # The front rooms: every other room, but by its public names.
     "__init__": ANY_PUBLIC_NAME,
     "__main__": ANY_PUBLIC_NAME,

@@ -122,7 +122,7 @@ def test_bad_input(client):
         RankSVC().fit(chunked, np.zeros(N, int))
     with pytest.raises(ValueError, match="goes list by list"):
         RankSVC(bound="convex", solver="frank-wolfe").fit(chunked, y)
-    with pytest.raises(ValueError, match="has a cut"):
+    with pytest.raises(ValueError, match="looks at the first places only"):
         RankSVC("precision@10").fit(chunked, y)
     with pytest.raises(ValueError, match=r"% of the workers' memory"):
         RankSVC().fit(da.zeros((10**9, 1000), chunks=(10**6, 1000)), da.zeros(10**9, chunks=10**6).astype(int) % 2)

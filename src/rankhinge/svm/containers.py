@@ -17,6 +17,8 @@ __all__ = ["fit_opened"]
 
 # Of the tolerance.
 _SLACK = 1e-3
+# Solvers that fetch a few rows at a time.
+_LIST_BY_LIST = ("frank-wolfe", "subgradient")
 
 
 class _Elsewhere:
@@ -45,6 +47,8 @@ def fit_opened(machine: Any, data: Opened, given: Given, rule: Cut | None = None
             f"labels {np.flatnonzero(~data.usable)[:10].tolist()} have no positive or no negative sample: their scores "
             "are constant"
         )
+    if machine.solver in _LIST_BY_LIST:
+        raise ValueError(f"solver={machine.solver!r} goes list by list, on arrays in memory: choose solver='bundle'")
     tuning = machine._tuning()
     sigma, bearing = unit_of_features(machine, data.variances, data.feature_names)
     objective = data.objective(get_loss(machine.loss), sigma)
