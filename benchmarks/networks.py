@@ -216,7 +216,7 @@ def page(results: dict[str, Any]) -> str:
         "cross-entropy where the recipe says *then*. Half of the rows for training, a quarter for all choices "
         "(learning rate, batch size, scale of the scores, epoch), a quarter for the test. Mean average precision in "
         "percent over the seeds that were run, and the difference to cross-entropy on the same seeds, ± one standard "
-        "error.",
+        "error. One seed tells large differences only.",
     ]
     records = results["records"]
     for task in dict.fromkeys(record["task"] for record in records):
