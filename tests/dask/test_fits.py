@@ -135,7 +135,11 @@ def test_bad_input(client):
     assert not shards_left(client)
 
 
-def test_without_a_client():
+def test_without_a_client(monkeypatch):
+    def none():
+        raise ValueError("no global client")
+
+    monkeypatch.setattr(distributed, "get_client", none)
     X, scores = data(100)
     with pytest.raises(ValueError, match=r"no distributed\.Client"):
         RankSVC().fit(da.from_array(X), scores[:, 0] > 0)
