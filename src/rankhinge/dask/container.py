@@ -40,8 +40,8 @@ class DaskContainer:
         if mask is not None:
             raise ValueError("a mask goes with arrays in memory: on dask, fit each label to the rows that have it")
         client, rows = _client(), rows_of(X, y)
+        _refuse_large(client, rows)
         coding, targets = _coding(client, rows, pos_label)
-        _refuse_large(client, rows, coding)
         return _Opened(DaskEngine(client, _shards(client, rows, coding)), rows, targets)
 
     def queries(self, X: Any, y: Any, **options: Any) -> Opened:
@@ -136,9 +136,10 @@ def _coding(client: Any, rows: Rows, pos_label: Any) -> tuple[Coding, Targets]:
     return Coding(targets.kind, targets.classes), targets
 
 
-def _refuse_large(client: Any, rows: Rows, coding: Coding) -> None:
+def _refuse_large(client: Any, rows: Rows) -> None:
     """Refuse what the workers have no room for."""
-    n_problems = len(coding.classes) if coding.kind != "binary" else 1
+    # Classes are not known yet: nothing of y has been read.
+    n_problems = rows.n_columns or 1
     need = rows.n_samples * (rows.n_features * rows.dtype.itemsize + _BYTES_A_SAMPLE * n_problems)
     workers = client.run(_memory_limit)
     room = sum(workers.values())
