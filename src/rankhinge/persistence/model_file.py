@@ -95,6 +95,9 @@ def _serialised(model: Any) -> bytes:
     tensors: dict[str, NDArray[Any]] = {}
     state = model.__getstate__()
     parameters = model.get_params(deep=False)
+    if "checkpoint" in parameters:
+        # A path of this machine, which says nothing about the model.
+        parameters["checkpoint"] = None
     fitted = {key: value for key, value in state.items() if key not in parameters and key != "_sklearn_version"}
     head = {
         "format": FORMAT,

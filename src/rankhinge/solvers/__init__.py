@@ -10,6 +10,7 @@ from typing import Any
 
 from rankhinge.solvers.base import Solver
 from rankhinge.solvers.bundle import Bundle, QuasiNewton
+from rankhinge.solvers.checkpoint import Checkpoint, CheckpointError, Saved
 from rankhinge.solvers.constraints import LinearConstraints
 from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.solvers.deadline import NEVER, Deadline
@@ -32,6 +33,8 @@ __all__ = [
     "SOLVERS",
     "BlockObjective",
     "Bundle",
+    "Checkpoint",
+    "CheckpointError",
     "Constraints",
     "CuttingPlane",
     "Deadline",
@@ -42,6 +45,7 @@ __all__ = [
     "Objective",
     "Planes",
     "QuasiNewton",
+    "Saved",
     "Solver",
     "SolverResult",
     "Subgradient",

@@ -212,5 +212,12 @@ class Solver:
         d = self.objective.n_features
         return [Planes(np.zeros(0), np.zeros((0, d))) for _ in self.best]
 
+    def phase(self) -> dict[str, Array]:
+        """Where the method itself is, beside its points and planes, (K,) each, for one that goes on from there."""
+        return {}
+
+    def take_up(self, phase: dict[str, Array]) -> None:
+        """Go on from the phase of another solver, before the first step."""
+
     def _advance(self, active: np.ndarray) -> None:
         raise NotImplementedError

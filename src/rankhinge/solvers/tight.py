@@ -127,6 +127,14 @@ class Tight(Solver):
         """The planes of J that the convex problems have found."""
         return super().planes() if self._planes is None else self._planes
 
+    def phase(self) -> dict[str, Array]:
+        """C as far as it has ascended."""
+        return {"present": self._present}
+
+    def take_up(self, phase: dict[str, Array]) -> None:
+        """Let C ascend from there."""
+        self._present = phase["present"].copy()
+
     def step(self) -> None:
         """One iteration of the descent, or one round of the convex problem's solver."""
         active = self.active

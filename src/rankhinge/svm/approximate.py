@@ -26,7 +26,7 @@ from rankhinge.svm.tuning import Tuning
 __all__ = ["ApproximateRankSVC"]
 
 
-_FIXED = ("solver", "warm_start", "bound", "scale", "init", "init_C")
+_FIXED = ("solver", "checkpoint", "warm_start", "bound", "scale", "init", "init_C")
 
 
 class ApproximateRankSVC(RankSVC):

@@ -29,8 +29,10 @@ from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.objective.variance import variances_within
 from rankhinge.problems import Lists
-from rankhinge.solvers import InTurn, Solver, SolverResult, Tight, make_solver, seed_of
+from rankhinge.solvers import InTurn, Saved, Solver, SolverResult, Tight, make_solver, seed_of
 from rankhinge.svm._fitting import interrupts, of_problems, warn_user
+from rankhinge.svm.attributes import attributes_of
+from rankhinge.svm.checkpointing import NO_FILE, Keeper, keeper_of
 from rankhinge.svm.coordinates import Coordinates, weighted
 from rankhinge.svm.flat import CONSTANT, are_constant
 from rankhinge.svm.last_word import last_word
@@ -137,9 +139,13 @@ class Fitted(NamedTuple):
 
 
 class _Course:
-    """What comes to light as groups of problems begin: the values chosen for them, and an interrupt meanwhile."""
+    """What comes to light as groups of problems begin: the values chosen for them, and an interrupt meanwhile.
 
-    def __init__(self, C: Any) -> None:
+    `keeper` has what an earlier run has left, if there was one.
+    """
+
+    def __init__(self, C: Any, keeper: Keeper = NO_FILE) -> None:
+        self.keeper, self.saved = keeper, keeper.saved
         # What is given is known of those that have to wait, too.
         self.chosen = {} if isinstance(C, str) else {"C_": np.array(C, dtype=np.float64)}
         self.interrupt: BaseException | None = None
@@ -183,9 +189,10 @@ def fit_linear(fit: Fit) -> Fitted:
     An interrupt leaves the best model so far. Before there is any, it passes on.
     """
     machine, objective, deadline = fit.machine, fit.objective, fit.tuning.deadline
-    course = _Course(fit.tuning.C)
-    if fit.tuning.reached is not None:
-        fit = replace(fit, start=fit.tuning.reached.coef)
+    course = _Course(fit.tuning.C, keeper_of(machine, objective, fit.given))
+    before = course.saved or fit.tuning.reached
+    if before is not None:
+        fit = replace(fit, start=before.coef)
 
     begin = partial(_begin, fit, course)
     groups = [np.arange(objective.n_problems)]
@@ -195,7 +202,10 @@ def fit_linear(fit: Fit) -> Fitted:
     course.has_begun = True
 
     def present() -> dict[str, Any]:
-        return conclude(fit, _result(fit, solver, "running"), course.chosen).attributes
+        return conclude(fit, so_far("running"), course.chosen).attributes
+
+    def so_far(status: str = "running") -> SolverResult:
+        return _result(fit, solver, status, course.saved)
 
     status = "stopped"
     try:
@@ -207,6 +217,7 @@ def fit_linear(fit: Fit) -> Fitted:
             while not solver.done:
                 solver.step()
                 progress.update(**solver.report())
+                course.keeper.note(solver, so_far, course.chosen)
                 if course.interrupt is not None:
                     # What there was of a start has its value now: it is the best model so far.
                     raise course.interrupt
@@ -217,7 +228,9 @@ def fit_linear(fit: Fit) -> Fitted:
                     break
     except KeyboardInterrupt as error:
         course.interrupt, status = error, "interrupted"
-    return conclude(fit, _result(fit, solver, status), course.chosen, course.interrupt)
+    result = so_far(status)
+    course.keeper.end(solver, result, course.chosen)
+    return conclude(fit, result, course.chosen, course.interrupt)
 
 
 def conclude(
@@ -234,19 +247,20 @@ def conclude(
     except KeyboardInterrupt as error:
         # All is learnt already: what is left to do takes no time beside that.
         certified, interrupt = _certify(fit, result, chosen), error
-    attributes = _attributes(certified.result, chosen, fit.usable) | {"feature_scale_": fit.seen.scale}
+    attributes = attributes_of(certified.result, chosen, fit.usable) | {"feature_scale_": fit.seen.scale}
     if fit.rule is not None and "init_coef_" in attributes:
         # Those who make decisions have a row for each problem, be there one.
         attributes["init_coef_"] = np.atleast_2d(attributes["init_coef_"])
     return Fitted(attributes | fit.describe(certified), certified.result, fit.objective, interrupt)
 
 
-def _result(fit: Fit, solver: Solver, status: str) -> SolverResult:
-    """The solver's result, with the passes that came before."""
+def _result(fit: Fit, solver: Solver, status: str, saved: Saved | None) -> SolverResult:
+    """The solver's result, with the passes that came before, of this run and of an earlier one."""
     n_passes = fit.n_passes + fit.seen.coordinates.there + (fit.seen.bearing is not None)
     found = solver.result(status=status)
     history = found.history | {"passes": found.history["passes"] + n_passes}
-    return replace(found, n_passes=found.n_passes + n_passes, history=history)
+    found = replace(found, n_passes=found.n_passes + n_passes, history=history)
+    return found if saved is None else saved.and_then(found)
 
 
 def _begin(fit: Fit, course: _Course, group: NDArray[np.int64]) -> Solver:
@@ -256,8 +270,11 @@ def _begin(fit: Fit, course: _Course, group: NDArray[np.int64]) -> Solver:
         objective, tuning = whole.part(group), tuning.part(group)
     options: dict[str, Any] = {"tol": machine.tol, "max_iter": machine.max_iter}
     options["start"] = None if fit.start is None else fit.start[:, group]
+    if course.saved is not None:
+        options["planes"] = [course.saved.planes[k] for k in group]
     if machine._bound == "tight":
-        solver, chosen = _begin_tight(fit, course, objective, tuning, **options)
+        again = _begin_again(fit, course, group, objective, options)
+        solver, chosen = again or _begin_tight(fit, course, objective, tuning, **options)
     else:
         chosen = {"C_": np.ones(group.size) if isinstance(tuning.C, str) else tuning.C}
         if fit.constraints is not None:
@@ -268,7 +285,7 @@ def _begin(fit: Fit, course: _Course, group: NDArray[np.int64]) -> Solver:
     for name, values in chosen.items():
         shape = (whole.n_problems, *values.shape[1:])
         course.chosen.setdefault(name, np.full(shape, np.nan))[group] = values
-    return solver
+    return solver if course.saved is None else course.saved.resume(solver)
 
 
 def _worth_it(start: NDArray[np.float64], objective: FitObjective, C: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -326,6 +343,20 @@ def _begin_tight(
     return solver, chosen
 
 
+def _begin_again(
+    fit: Fit, course: _Course, group: NDArray[np.int64], objective: FitObjective, options: dict[str, Any]
+) -> tuple[Solver, dict[str, NDArray[np.float64]]] | None:
+    """The solver of the tight bound where an earlier run was; None if that had not begun with these problems."""
+    if course.saved is None or np.isnan(course.saved.chosen["C_"][group]).any():
+        options.pop("planes", None)
+        options["start"] = options["start"] if course.saved is None else None
+        return None
+    chosen = {name: values[group] for name, values in course.saved.chosen.items()}
+    centre = fit.seen.coordinates.inside(chosen["init_coef_"]).T
+    seed = seed_of(fit.machine.random_state)
+    return Tight(objective, chosen["C_"], centre=centre, random_state=seed, **options), chosen
+
+
 def _warn_of_flat_starts(objective: FitObjective, centre: NDArray[np.float64]) -> None:
     """Warn of starts (d, K) that rank nothing."""
     flat = np.flatnonzero(~centre.any(axis=0))
@@ -367,30 +398,3 @@ def _certify(fit: Fit, result: SolverResult, chosen: dict[str, NDArray[np.float6
         use=cut,
     )
     return Certified(replace(certified, n_passes=certified.n_passes + coordinates.back), coef, cuts)
-
-
-def _attributes(
-    result: SolverResult, chosen: dict[str, NDArray[np.float64]], usable: NDArray[np.bool_]
-) -> dict[str, Any]:
-    """What the solver proved, and with which values; scalars for one problem, arrays of length K for K.
-
-    Problems that are not usable have the objective ½‖w‖², whose minimum is 0.
-    """
-
-    def spread(values: NDArray[Any], missing: Any = 0) -> Any:
-        everywhere = np.full((usable.size, *values.shape[1:]), missing, dtype=values.dtype)
-        everywhere[usable] = values
-        return everywhere[0] if usable.size == 1 else everywhere
-
-    fitted: dict[str, Any] = {}
-    for name in ("objective", "dual_objective", "gap", "n_iter"):
-        value = spread(np.asarray(getattr(result, name)))
-        fitted[f"{name}_"] = value.item() if usable.size == 1 else value
-    status = spread(np.asarray(result.status, dtype="<U16"), "constant")
-    fitted["status_"] = str(status) if usable.size == 1 else status
-    for name, values in chosen.items():
-        value = spread(values, np.nan)
-        fitted[name] = float(value) if usable.size == 1 and values.ndim == 1 else value
-    fitted["n_passes_"] = int(np.ceil(result.n_passes))
-    fitted["history_"] = {key: spread(values) for key, values in result.history.items()}
-    return fitted

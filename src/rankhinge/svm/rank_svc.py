@@ -97,6 +97,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     max_time : float or None, default None
         Seconds after which the fit ends with the best point so far, whatever its gap; the clock is looked at between
         two steps, of a few passes over X each. None: no limit.
+    checkpoint : path or None, default None
+        A file to which the fit writes what it has reached, every 30 seconds and at its end, and from which it goes on
+        if it is there. It is of this fit only: other data or parameters are an error. None: no file.
     threshold : {"f1", "error"} or float, default "f1"
         How `intercept_` is set after training, so that `predict` is usable: the threshold with the best F1 on
         the training data, the one with the fewest errors, or a given score. The ranking does not depend on it. With
@@ -192,6 +195,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
+        checkpoint: Any = None,
         threshold: str | float = "f1",
         pos_label: Any = None,
         warm_start: bool = False,
@@ -210,6 +214,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.checkpoint = checkpoint
         self.threshold = threshold
         self.pos_label = pos_label
         self.warm_start = warm_start

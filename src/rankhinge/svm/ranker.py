@@ -79,7 +79,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`;
         or the name of a level of a pandas frame's index. Searches and cross-validation then take the ids along without
         metadata routing; see `QueryKFold`.
-    solver, tol, max_iter, max_time, warm_start, random_state, verbose
+    solver, tol, max_iter, max_time, checkpoint, warm_start, random_state, verbose
         As for `RankSVC`.
 
     Attributes
@@ -145,6 +145,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
+        checkpoint: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -164,6 +165,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -43,7 +43,7 @@ from rankhinge.svm.watch import OF, POINT, Watch
 __all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
 
 # What is a number without cross-validation, and a grid with it.
-TUNED = ("C", "reach", "scale", "init_C", "warm_start")
+TUNED = ("C", "reach", "scale", "init_C", "checkpoint", "warm_start")
 GRIDS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "reaches": [Interval(Integral, 1, None, closed="left"), "array-like", None],
