@@ -42,7 +42,14 @@ class DaskContainer:
         client, rows = _client(), rows_of(X, y)
         _refuse_large(client, rows)
         coding, targets = _coding(client, rows, pos_label)
-        return _Opened(DaskEngine(client, _shards(client, rows, coding)), rows, targets)
+        futures = _shards(client, rows, coding)
+        try:
+            return _Opened(DaskEngine(client, futures), rows, targets)
+        except BaseException:
+            # The traceback would hold them for as long as somebody looks at it.
+            for future in futures:
+                future.release()
+            raise
 
     def queries(self, X: Any, y: Any, **options: Any) -> Opened:
         """Not on dask."""
@@ -92,6 +99,10 @@ class _Opened:
         self.attributes: dict[str, Any] = {"classes_": targets.classes, "_kind": targets.kind}
         n_entries = rows.n_samples * rows.n_features
         self._sizes = Sizes(rows.n_samples, rows.n_features, n_entries, n_positives, n_negatives)
+
+    def close(self) -> None:
+        """Let go of the shards."""
+        self._engine.release()
 
     def variances(self) -> NDArray[np.float64]:
         """Of the features, from the moments of the shards. One pass."""

@@ -123,7 +123,12 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
 
     def _fit_opened(self, data: Opened, given: Given, rule: Cut | None = None) -> Fitted:
         """Fit data that entered by the door for containers."""
-        return fit_opened(self, data, given, rule)
+        try:
+            return fit_opened(self, data, given, rule)
+        except BaseException:
+            # A traceback would hold what lies elsewhere for as long as somebody looks at it.
+            getattr(data, "close", lambda: None)()
+            raise
 
     def _become(self, fitted: Fitted) -> Self:
         """Take all attributes of a model at once: an interrupt finds none of them or all. The only place that does."""
