@@ -152,7 +152,8 @@ def _refuse_large(client: Any, rows: Rows) -> None:
     # Classes are not known yet: nothing of y has been read.
     n_problems = rows.n_columns or 1
     need = rows.n_samples * (rows.n_features * rows.dtype.itemsize + _BYTES_A_SAMPLE * n_problems)
-    workers = client.run(_memory_limit)
+    # A worker that goes meanwhile is made up for later.
+    workers = client.run(_memory_limit, on_error="ignore")
     room = sum(workers.values())
     if not rows.is_sparse and all(workers.values()) and need > _PART_OF_MEMORY * room:
         raise ValueError(
