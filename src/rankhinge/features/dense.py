@@ -52,6 +52,12 @@ class _Dense:
         for part, block in self._blocks():
             yield (slice(None), part, block.T) if self._transposed else (part, slice(None), block)
 
+    def stored(self) -> tuple[NDArray[Any] | None, None]:
+        """Rows that lie side by side, as the kernel of `audit` takes them, None for others; no factors."""
+        simple = self._rows.dtype in (np.float32, np.float64) and self._rows.dtype.isnative
+        lies_so = not self._transposed and self._rows.flags.c_contiguous and self._rows.flags.aligned
+        return self._rows if simple and lies_so else None, None
+
     def _each_row(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
         """``factors @ rowsᵀ``: one result for each stored row."""
         if self._direct:

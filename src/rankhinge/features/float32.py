@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from rankhinge import _threads
 from rankhinge._jit import compiled
 
-__all__ = ["each_row", "sum_of_rows"]
+__all__ = ["blocks_of", "each_row", "sum_of_rows"]
 
 # Entries and rows of a block: long enough to be worth a task, short enough for the rounding errors of its sum, which
 # grow with the root of the number of rows, to stay below 1e-14 of the sum of absolute values.
@@ -52,7 +53,7 @@ def _sum_of_rows(rows, factor, result):
             result[c] += np.float64(rows[r, c]) * factor[r]
 
 
-def _blocks(rows: NDArray[np.float32]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+def blocks_of(rows: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Where each block lies, and its rows, read-only as those of a file are: one type for the kernels."""
     rows = np.asarray(rows)[:]
     rows.flags.writeable = False
@@ -65,13 +66,13 @@ def each_row(rows: NDArray[np.float32], factor: NDArray[np.float64]) -> NDArray[
     """``rows @ factor`` for C-contiguous rows of shape (n, d) and a factor of shape (d,)."""
     result = np.empty(rows.shape[0])
     factor = np.ascontiguousarray(factor)
-    _threads.run([partial(_each_row, block, factor, result[part]) for part, block in _blocks(rows)])
+    _threads.run([partial(_each_row, block, factor, result[part]) for part, block in blocks_of(rows)])
     return result
 
 
 def sum_of_rows(rows: NDArray[np.float32], factor: NDArray[np.float64]) -> NDArray[np.float64]:
     """``factor @ rows`` for C-contiguous rows of shape (n, d) and a factor of shape (n,)."""
-    blocks, factor = list(_blocks(rows)), np.ascontiguousarray(factor)
+    blocks, factor = list(blocks_of(rows)), np.ascontiguousarray(factor)
     sums = np.zeros((len(blocks), rows.shape[1]))
     _threads.run([partial(_sum_of_rows, block, factor[part], row) for (part, block), row in zip(blocks, sums)])
     total = np.zeros(rows.shape[1])

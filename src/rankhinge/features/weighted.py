@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rankhinge.features.audit import pieces_of
+from rankhinge.features.audit import HasStored, pieces_of
 from rankhinge.features.maps import feature_map, register
 
 __all__ = ["WeightedColumns"]
@@ -57,6 +57,13 @@ class _Weighted:
         for rows, columns, piece in pieces_of(self.inner):
             factors = self.factors[columns]
             yield rows, columns, piece @ sparse.diags_array(factors) if sparse.issparse(piece) else piece * factors
+
+    def stored(self) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
+        """As of X, with the factors."""
+        if not isinstance(self.inner, HasStored):
+            return None, None
+        rows, factors = self.inner.stored()
+        return rows, self.factors if factors is None else factors * self.factors
 
     def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
         rows: NDArray[np.float64] = self.inner.rows(index) * self.factors

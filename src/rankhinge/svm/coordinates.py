@@ -25,7 +25,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import qr
 
 from rankhinge.features import BLOCK_ENTRIES, WeightedColumns
 
@@ -229,7 +228,7 @@ def _triangle(X: Any, centred: bool) -> NDArray[np.float64]:
     """R (n, n) of ``Xᵀ = Q R``; one pass."""
     R = np.zeros((0, X.shape[0]))
     for _, block in _column_blocks(X, centred):
-        R = qr(np.concatenate([R, block.T]), mode="r", overwrite_a=True, check_finite=False)[0][: X.shape[0]]
+        R = np.asarray(np.linalg.qr(np.concatenate([R, block.T]), mode="r"))
     return R
 
 

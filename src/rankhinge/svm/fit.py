@@ -372,8 +372,9 @@ def _certify(fit: Fit, result: SolverResult, chosen: dict[str, NDArray[np.float6
     """What is proved of the coefficients, these for all features, and where the rankings are cut; one pass."""
     machine, seen, coordinates, objective = fit.machine, fit.seen, fit.seen.coordinates, fit.objective
     coef, tight = coordinates.everywhere(result.coef.T.copy()), machine._bound == "tight"
-    inner = result.coef
+    inner, inside = result.coef, None
     if coordinates.whole is not None and isinstance(objective, RankingObjective):
+        inside = objective, result.coef
         objective = RankingObjective(feature_map(coordinates.whole), objective.problems, objective.loss)
         inner = (coef * seen.scale).T
     centre = np.zeros_like(inner)
@@ -395,6 +396,7 @@ def _certify(fit: Fit, result: SolverResult, chosen: dict[str, NDArray[np.float6
         machine.tol,
         tight=tight,
         lengths=coordinates.lengths,
+        inside=inside,
         use=cut,
     )
     return Certified(replace(certified, n_passes=certified.n_passes + coordinates.back), coef, cuts)

@@ -21,6 +21,7 @@ __all__ = ["Use", "last_word"]
 # none of the losses by as much as an exchange of two neighbours does.
 _NEAR_ZERO = 0.25
 
+Inside: TypeAlias = tuple[FitObjective, NDArray[np.float64]]
 Use: TypeAlias = Callable[[NDArray[np.int64], Any], None]
 
 
@@ -33,6 +34,7 @@ def last_word(
     *,
     tight: bool = False,
     lengths: NDArray[np.float64] | None = None,
+    inside: Inside | None = None,
     use: Use | None = None,
 ) -> SolverResult:
     """A result with the objective and the certificate of its coefficients. One pass.
@@ -50,6 +52,8 @@ def last_word(
         Whether the objective is the tight bound.
     lengths : ndarray of shape (n,), optional
         Of the rows that the solver has seen, if it has seen others than those of X.
+    inside : tuple of RankingObjective and ndarray of shape (r, K), optional
+        What the solver has seen, and its coefficients, if these are others: planes are held against J there.
     use : callable, optional
         ``use(problems, scores)`` is called with the handle of some problems: this pass over X may serve others.
 
@@ -83,9 +87,16 @@ def last_word(
                     centre=float(np.linalg.norm(w0)),
                 )
                 allowed = Rounding(w.size + objective.n_samples + int(result.n_iter[k]), slope, objective.slack_used)
+                here = objective.select(found.scores, np.array([c]))
+                if inside is not None:
+                    # The way back to the features is not exact: it may have led to a point beside that of the planes.
+                    seen_by, w = inside[0], inside[1][:, k]
+                    here = seen_by.score(w[:, None], np.array([k]))
+                    evaluate = seen_by.evaluate_tight if tight else seen_by.evaluate
+                    value = float(evaluate(here, coefficients=False).value[0])
+                    length = float(np.linalg.norm(w))
                 allowed.hold(result.carrying[k], value, length, int(k))
                 if not tight:
-                    here = objective.select(found.scores, np.array([c]))
                     _hold_near_zero(objective, int(k), here, result.carrying[k], allowed, length)
     certificate = Certificate(primal, result.dual_objective, rounding, result.tolerated)
     certificate.check()

@@ -224,7 +224,8 @@ def rank_svm_path(
         seen = found if coordinates.whole is None else replace(found, coef=coef.T)
         everywhere = np.full(len(problems), C)
         centre = np.zeros_like(seen.coef)
-        result = last_word(whole, seen, everywhere, centre, tol, lengths=coordinates.lengths)
+        inside = None if coordinates.whole is None else (objective, found.coef)
+        result = last_word(whole, seen, everywhere, centre, tol, lengths=coordinates.lengths, inside=inside)
         if np.max(result.gap) > tol:
             warn_user(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",
