@@ -15,7 +15,7 @@ from tests.svm.helpers import binary, graded
 
 # What an engine must offer: rankhinge.svm.protocol.FitObjective, and no spans, rows or lists.
 OFFERED = {
-    *("n_samples", "n_features", "n_problems", "n_entries", "width"),
+    *("n_samples", "n_features", "n_problems", "n_entries", "width", "slack_used"),
     *("score", "adjoint", "zeros", "along", "select", "join", "evaluate", "dots"),
     *("evaluate_tight", "reference", "evaluate_against"),
     *("counts", "variances", "spread", "largest", "apart", "logistic", "audit", "cut"),

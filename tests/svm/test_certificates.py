@@ -233,7 +233,7 @@ def messages_of(model, X, y):
         ),
         (
             RankSVCCV(reaches=1, bound="tight", init="convex", cv=2, max_iter=2, random_state=0),
-            "of the 24 fits of the search for a start",
+            "of the 24 fits of the search 24 ended",
         ),
     ],
 )

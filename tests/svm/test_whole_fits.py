@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -145,8 +146,8 @@ def test_progress_of_a_search(capsys):
     for options in ({"bound": "convex"}, {"bound": "tight"}):
         RankSVCCV(cv=2, verbose=1, **options).fit(*binary())
         shown = capsys.readouterr().err
-        assert "point 1 " in shown
+        assert re.search(r"point [1-9]", shown)
         assert "inf" not in shown
     X, y, qid = graded()
     SVMRankerCV(cv=2, verbose=1, bound="convex").fit(X, y, qid=qid)
-    assert "point 1 " in capsys.readouterr().err
+    assert re.search(r"point [1-9]", capsys.readouterr().err)

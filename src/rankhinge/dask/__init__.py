@@ -9,6 +9,6 @@ from __future__ import annotations
 from rankhinge.dask.container import DaskContainer, accepts
 from rankhinge.problems.door import register
 
-__all__ = ["DaskContainer"]
+__all__: list[str] = []
 
 register(accepts, DaskContainer())

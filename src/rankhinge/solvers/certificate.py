@@ -237,6 +237,6 @@ class Rounding(NamedTuple):
         if wrong.size:
             t = wrong[np.argmax(excess[wrong])]
             raise CertificateError(
-                f"a plane of problem {k}, {planes.offsets[t]!r} + {planes.heights[t]!r}, {what}, by {size[t]:.3g}, "
+                f"a plane of problem {k}, {float(planes.offsets[t])!r} + {float(planes.heights[t])!r}, {what}, by {size[t]:.3g}, "
                 "more than rounding: this is a defect of the library, please report it"
             )

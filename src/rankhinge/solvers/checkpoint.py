@@ -36,7 +36,7 @@ class CheckpointError(ValueError):
     --------
     >>> raise CheckpointError("fit.ckpt: this is no checkpoint")
     Traceback (most recent call last):
-    rankhinge.solvers.CheckpointError: fit.ckpt: this is no checkpoint
+    rankhinge.solvers.checkpoint.CheckpointError: fit.ckpt: this is no checkpoint
     """
 
 
