@@ -236,7 +236,8 @@ class Rounding(NamedTuple):
         wrong = np.flatnonzero(~(excess <= 0.0))
         if wrong.size:
             t = wrong[np.argmax(excess[wrong])]
+            offset, height = float(planes.offsets[t]), float(planes.heights[t])
             raise CertificateError(
-                f"a plane of problem {k}, {float(planes.offsets[t])!r} + {float(planes.heights[t])!r}, {what}, by {size[t]:.3g}, "
-                "more than rounding: this is a defect of the library, please report it"
+                f"a plane of problem {k}, {offset!r} + {height!r}, {what}, by {size[t]:.3g}, more than rounding: "
+                "this is a defect of the library, please report it"
             )
