@@ -21,7 +21,7 @@ from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
 
 # Ours over theirs, at most.
 FIT, SEARCH, LISTS = 3.0, 5.0, 4.0
-ROUNDS, BUDGET = 5, 120.0
+ROUNDS, BUDGET = 5, 30.0
 
 
 def regressions(kind: type, data: Dataset) -> Callable[[], Any]:
@@ -100,11 +100,28 @@ def _page(rows: list[dict[str, Any]]) -> str:
         "| | call | ours, s | theirs, s | ratio | at most |",
         "|---|---|--:|--:|--:|--:|",
     ]
+    missed = [row["what"] for row in rows if row["ratio"] > row["most"]]
     for row in rows:
         met = "met" if row["ratio"] <= row["most"] else "NOT MET"
         figures = f"{row['ours']:.2f} | {row['theirs']:.2f} | {row['ratio']:.2f} | {row['most']:g}"
         lines.append(f"| {met} | {row['what']} | {figures} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_remarks(missed)]) + "\n"
+
+
+# Why a call that is known to miss its mark does.
+REASONS = {
+    "mammography: fit": "a few thousand rows of six features: some milliseconds that a fit of any size takes, in "
+    "iterations of Python.",
+    "mq2008: search": "the rival fits single rows and knows no lists; the search has graded lists, two levels each, "
+    "whose starts and strengths are tried on five folds.",
+    "200,000 rows in 2,000 lists: default / convex fit": "the default finds a start first, then descends, then proves; "
+    "the convex fit takes few iterations at its C.",
+}
+
+
+def _remarks(missed: list[str]) -> list[str]:
+    known = [f"- {what}: {REASONS.get(what, 'no explanation yet.')}" for what in missed]
+    return ["", "What misses its mark, and the best explanation:", "", *known] if known else []
 
 
 if __name__ == "__main__":
