@@ -46,3 +46,9 @@ def test_odd_data(chunk):
             assert fuzz.play(seed) > 0
         except Exception as error:
             raise AssertionError(f"python -m tests.fuzz --replay {seed}: {fuzz.described(seed)}") from error
+
+
+# Planes held against J beside the point they were cut at; multipliers that added up to more than C.
+@pytest.mark.parametrize("seed", [100725, 101111, 506314])
+def test_seeds_that_failed_once(seed):
+    assert fuzz.play(seed) > 0

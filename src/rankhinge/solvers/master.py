@@ -216,12 +216,16 @@ class Master:
             np.ascontiguousarray(self.gram), linear, cuts.capped[:size], self.C, x, _QP_TOLERANCE, _QP_STEPS
         )[3]
         self.unbounded = self.unbounded or status == _active_set.UNBOUNDED or self._contradicts()
+        # Less than C is valid, as the plane 0 <= J takes up the rest; more is not, and steps between nearly dependent
+        # planes may add up to it.
+        total = float(x[cuts.capped[:size]].sum())
+        if total > self.C:
+            x[cuts.capped[:size]] *= self.C / total
         used = np.flatnonzero(x)
         # From the vectors, not from the Gram matrix: rounding would be squared there. Where most of them are used, all
         # of them are read sooner than these are copied.
         move = x @ self.vectors if 2 * used.size > size else x[used] @ self.vectors[used]
         self.point = self.centre + move
-        # The sum differs from C by rounding only; the plane 0 <= J, of offset 0, takes up the rest.
         self.dual_value = float(linear @ x - 0.5 * (move @ move))
         cuts.idle[:size] += 1
         cuts.idle[used] = 0
