@@ -87,11 +87,18 @@ def verdict_table(verdicts: list[Verdict]) -> str:
     return text_table(header, rows, align="left")
 
 
+_SHOWN = 8
+
+
 def figure_list(verdicts: list[Verdict]) -> str:
     """All figures behind the verdicts, a target each line."""
     lines = []
     for verdict in verdicts:
         if verdict.figures:
-            figures = "; ".join(f"{where}: {number_text(figure)}" for where, figure in verdict.figures.items())
+            # Many figures have a table of their own: of these the worst.
+            shown = sorted(verdict.figures.items(), key=lambda item: item[1], reverse=verdict.at_most)
+            shown = shown[:_SHOWN] if len(shown) > 2 * _SHOWN else list(verdict.figures.items())
+            figures = "; ".join(f"{where}: {number_text(figure)}" for where, figure in shown)
+            figures += f"; {len(verdict.figures) - len(shown)} better ones" if len(shown) < len(verdict.figures) else ""
             lines.append(f"- {verdict.target}, {verdict.bound()}: {figures}.")
     return "\n".join(lines)
