@@ -9,7 +9,6 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from rankhinge import metrics
 from rankhinge.latent import LatentRankSVC, LatentRankSVCCV
-from rankhinge.latent.inner import InnerOptions
 from rankhinge.latent.problem import problems_of
 from tests.latent.helpers import bags_and_labels, multilabel_bags, outer_objective
 
@@ -46,13 +45,12 @@ def test_planes_of_another_C_are_below_the_objective(data):
     _, targets, usable, known = machine._prepared(bags, y, None, None)
     features = machine._features(bags)
     problems = problems_of(bags, targets, usable, known)
-    options = InnerOptions("bundle", 1000, True, None, lambda solver: False)
-    inner = machine._make_inner(features, bags.offsets, problems, np.array([1.0]), machine._make_objective, options)
+    inner = machine._make_inner(features, bags, problems, np.array([1.0]), lambda solver: False)
     first = machine._make_outer(inner)
     machine._begin(first, 0, None)
     while not first.done:
         first.step()
-    inner.C = np.array([30.0])
+    inner.whole.C = np.array([30.0])
     second = machine._make_outer(inner)
     second.go_on_from(first)
     point = second.points[0]
@@ -64,7 +62,7 @@ def test_planes_of_another_C_are_below_the_objective(data):
     for scale in (0.1, 1.0, 10.0):
         w = scale * rng.normal(size=4)
         scores = np.array(scores_of(features, bags, w, fixed))
-        value = inner.hinge(0, scores, problems[0].given)
+        value = inner.whole.hinge(0, scores, problems[0].given)
         assert np.all(point.planes.offsets + point.planes.slopes @ w <= value + 1e-9 * max(1.0, scale))
 
 

@@ -8,22 +8,24 @@ import numpy as np
 import pytest
 
 from rankhinge.latent.candidates import CandidateFeatures
-from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.objective import LatentObjective, moved_planes
 from rankhinge.latent.problem import latent_problem
 from rankhinge.losses import get_loss
-from rankhinge.solvers import Planes
+from rankhinge.objective import ListsHinge
+from rankhinge.solvers import make_solver
 from tests import brute_force
 from tests.latent.helpers import bags_and_labels, choices
 
 LOSSES = {"ap": brute_force.AP, "ndcg": brute_force.NDCG, "rr": brute_force.RR, "auc": brute_force.AUC}
 
 
-def objective_of(bags, y, choice, loss="ap", places=None, known=None, books=None):
+def objective_of(bags, y, choice, loss="ap", places=None, known=None):
     known = np.full(len(bags), -1) if known is None else known
     problem = latent_problem(bags, y.astype(bool), None, known)
     fixed = problem.fixed(bags.offsets[:-1] + choice)
     features = CandidateFeatures(bags.matrix, bags.rows()).some(places)
-    return LatentObjective(features, [problem.seen_among(places, fixed)], get_loss(loss), books)
+    seen = problem.seen_among(places, fixed)
+    return LatentObjective(features, [seen], ListsHinge([seen.lists], get_loss(loss)))
 
 
 def small(seed):
@@ -76,51 +78,49 @@ def test_some_candidates_give_less_and_their_planes_hold_for_all(seed):
         assert found.loss[0] + slope @ v[:, 0] <= whole.evaluate(whole.score(v, k)).value[0] + 1e-12
 
 
+@pytest.mark.parametrize("solver", ["cutting-plane", "bundle", "quasi-newton"])
 @pytest.mark.parametrize("seed", range(3))
-def test_planes_move_with_the_choices(seed):
+def test_planes_move_with_the_choices(seed, solver):
+    """Whichever way a solver has cut them: as if each had been cut with the new candidates."""
     bags, y = bags_and_labels(seed=seed)
     rng = np.random.default_rng(seed)
     old, new = rng.integers(0, bags.sizes), rng.integers(0, bags.sizes)
-    book = PlaneBook()
-    before, after = objective_of(bags, y, old, books=[book]), objective_of(bags, y, new)
-    k = np.zeros(1, int)
-    offsets, slopes, literal = [], [], []
+    before, after = objective_of(bags, y, old), objective_of(bags, y, new)
+    running = make_solver(solver, before, 50.0, tol=1e-6)
     for _ in range(4):
-        w = rng.normal(size=(4, 1))
-        found = before.evaluate(before.score(w, k))
-        offsets.append(found.loss[0])
-        slopes.append(before.adjoint(found.coefficients)[:, 0])
-        u = found.coefficients.values[0].copy()
-        for b in np.flatnonzero(y):
-            first, last = bags.offsets[b : b + 2]
-            total = u[first:last].sum()
-            u[first:last] = 0
-            u[first + new[b]] = total
-        literal.append(bags.candidates().T @ u)
+        running.step()
+    (planes,) = running.planes()
+    candidates, positives, first = bags.candidates(), np.flatnonzero(y), bags.offsets[:-1]
+    assert planes.payloads.shape == (planes.offsets.size, positives.size)
+    # The part of each slope that comes from the positives is what the payload says.
+    rest = planes.slopes - planes.payloads @ candidates[first[positives] + old[positives]]
+    literal = rest + planes.payloads @ candidates[first[positives] + new[positives]]
     changed = np.flatnonzero((old != new) & (y == 1))
     change = np.stack([bags[int(b)][new[b]] - bags[int(b)][old[b]] for b in changed])
-    which = np.searchsorted(np.flatnonzero(y), changed)
-    unknown = Planes(np.append(offsets, 9.0), np.vstack([*slopes, np.ones(4)]))
-    moved = book.moved(unknown, change, which)
-    np.testing.assert_array_equal(moved.offsets, offsets)
+    which = np.searchsorted(positives, changed)
+    moved = moved_planes(planes, change, which)
+    np.testing.assert_array_equal(moved.offsets, planes.offsets)
     np.testing.assert_allclose(moved.slopes, literal, atol=1e-13)
     for _ in range(20):
         w = rng.normal(size=4)
-        value = after.evaluate(after.score(w[:, None], k)).value[0]
+        value = after.evaluate(after.score(w[:, None], np.zeros(1, int))).value[0]
         assert np.all(moved.offsets + moved.slopes @ w <= value + 1e-12)
-    # Noted again: they can move once more.
-    assert book.moved(moved, change, which).offsets.size == 4
+    # They can move back, and another solver begins with them.
+    np.testing.assert_allclose(moved_planes(moved, -change, which).slopes, planes.slopes, atol=1e-13)
+    again = make_solver(solver, after, 50.0, tol=1e-6, planes=[moved])
+    assert again.dual[0] > 0.0
+    np.testing.assert_array_equal(again.planes()[0].payloads, moved.payloads)
 
 
-def test_the_book_forgets_the_oldest(monkeypatch):
-    monkeypatch.setattr("rankhinge.latent.objective._MOST_NOTED", 5)
-    book = PlaneBook()
-    slopes = np.arange(6.0).reshape(3, 2)
-    for slope in slopes:
-        book.note(slope[:, None], [np.ones(2)])
-    kept = book.moved(Planes(np.zeros(3), slopes), np.zeros((1, 2)), np.array([0]))
-    np.testing.assert_array_equal(kept.slopes, slopes[1:])
-    assert book.moved(Planes(np.zeros(1), slopes[:1]), np.zeros((1, 2)), np.array([0])).offsets.size == 0
+def test_the_payload_is_the_coefficients_of_the_positives():
+    bags, y = bags_and_labels()
+    objective = objective_of(bags, y, np.zeros(len(bags), int))
+    w = np.random.default_rng(1).normal(size=(4, 1))
+    u = objective.evaluate(objective.score(w, np.zeros(1, int))).coefficients
+    (payload,) = objective.payloads(u)
+    np.testing.assert_array_equal(payload, u.values[0][bags.offsets[:-1][y == 1]])
+    assert (payload <= 0.0).all()
+    assert payload.size == objective.payload_width(0)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -146,16 +146,3 @@ def test_best_choice_of_the_positives_gives_the_least_value():
         return objective.evaluate(objective.score(w, np.zeros(1, int))).value[0]
 
     assert value(best) <= min(itertools.starmap(lambda *c: value(c), choices(bags.sizes))) + 1e-12
-
-
-def test_a_slope_of_two_planes_is_forgotten():
-    """After a change of the choices they part ways, and nobody knows which plane had which coefficients."""
-    book, slopes = PlaneBook(), np.array([[1.0, 2.0], [0.0, 5.0]])
-    book.note(slopes, [np.array([-1.0, 0.0]), np.array([-0.5, -0.5])])
-    planes = Planes(np.array([0.3, 0.2]), slopes.T)
-    assert book.moved(planes, np.zeros((1, 2)), np.array([0])).offsets.tolist() == [0.3, 0.2]
-    book.note(slopes[:, :1], [np.array([0.0, -1.0])])
-    assert book.moved(planes, np.zeros((1, 2)), np.array([0])).offsets.tolist() == [0.2]
-    # The same coefficients once more are no second plane.
-    book.note(slopes[:, 1:], [np.array([-0.5, -0.5])])
-    assert book.moved(planes, np.zeros((1, 2)), np.array([0])).offsets.tolist() == [0.2]

@@ -225,6 +225,18 @@ def test_scikit_learn_tools():
     assert with_chosen.score(bags, y) == pytest.approx(metrics.average_precision(y, scores))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_status_is_that_of_what_ended_the_fit(seed):
+    """``max_iter`` only where so many iterations were made."""
+    bags, y = bags_and_labels(n=30, seed=seed)
+    for C, max_iter in ((0.1, 1000), (10.0, 1000), (1e4, 1000), (1e4, 2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = LatentRankSVC(C=C, max_iter=max_iter).fit(bags, y)
+        assert (model.status_ == "max_iter") == (model.gap_ > model.tol and model.n_iter_ >= max_iter)
+        assert (model.status_ == "converged") == (model.gap_ <= model.tol)
+
+
 def test_max_outer_warns():
     bags, y = bags_and_labels(n=60, sizes=(4, 9), shift=1.0)
     with pytest.warns(ConvergenceWarning, match="max_outer = 1"):

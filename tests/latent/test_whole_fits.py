@@ -123,11 +123,11 @@ def test_starts_belong_to_the_problem_that_follows(monkeypatch, solver):
         for k, places, start in zip(ks, fixed, starts, strict=True):
             if start is None or not np.isfinite(start.primal):
                 continue
-            found = self.sweep(np.array([k]), start.w[:, None], [places])
-            value = self.point(int(k), start.w, found, 0, places).primal
+            found = self.whole.sweep(np.array([k]), start.w[:, None], [places])
+            value = self.whole.point(int(k), start.w, found, 0, places).primal
             assert start.primal == pytest.approx(value, rel=1e-9)
             if start.planes is not None:
-                J = (value - 0.5 * start.w @ start.w) / self.C[k]
+                J = (value - 0.5 * start.w @ start.w) / self.whole.C[k]
                 assert np.all(start.planes.offsets + start.planes.slopes @ start.w <= J + 1e-9)
             n_checked += 1
         return original(self, ks, fixed, starts, tol)

@@ -94,7 +94,7 @@ class InChunks:
         attributes = {"classes_": np.array([0, 1]), "_kind": "binary"}
         return Opened(np.concatenate(X.pieces), lists, np.ones(1, bool), attributes)
 
-    def queries(self, X, y, *, qid, query_weight, loss, gains, level_weights):
+    def queries(self, X, y, *, qid, qid_column, query_weight, loss, gains, level_weights):
         lists = ranking_lists(y, qid, loss, gains, level_weights, None)
         attributes = {"n_queries_": lists.n_lists, "n_unusable_queries_": lists.n_unusable}
         return Opened(np.concatenate(X.pieces), [lists], np.ones(1, bool), attributes)

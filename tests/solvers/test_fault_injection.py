@@ -18,7 +18,8 @@ import pytest
 from rankhinge import RankSVC, SVMRanker
 from rankhinge.latent import Bags, LatentRankSVC
 from rankhinge.latent.objective import LatentObjective
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import Handles, RankingObjective
+from rankhinge.papers.solvers.lists import ListBlocks
 from rankhinge.solvers import Tight
 from rankhinge.solvers.base import Solver
 from rankhinge.svm import fit as fit_module
@@ -51,20 +52,20 @@ class Fault:
     def install(self, monkeypatch):
         for solver in (Solver, Tight):
             monkeypatch.setattr(solver, "step", self.during(solver.step))
-        for objective in (RankingObjective, LatentObjective):
+        for objective in (Handles, RankingObjective, LatentObjective):
             for name in ("evaluate", "evaluate_tight", "evaluate_against", "reference"):
                 if name in vars(objective):
                     monkeypatch.setattr(objective, name, self.spoilt_evaluation(vars(objective)[name]))
             if "adjoint" in vars(objective):
                 monkeypatch.setattr(objective, "adjoint", self.spoilt("slopes", objective.adjoint))
-        monkeypatch.setattr(RankingObjective, "score", self.spoilt("scores", RankingObjective.score))
-        block_plane = RankingObjective.block_plane
+        monkeypatch.setattr(Handles, "score", self.spoilt("scores", Handles.score))
+        block_plane = ListBlocks.block_plane
 
-        def spoilt_plane(objective, *arguments):
-            offset, slope, value = block_plane(objective, *arguments)
+        def spoilt_plane(blocks, *arguments):
+            offset, slope, value = block_plane(blocks, *arguments)
             return self.spoil("offsets", offset), self.spoil("slopes", slope), self.spoil("values", value)
 
-        monkeypatch.setattr(RankingObjective, "block_plane", spoilt_plane)
+        monkeypatch.setattr(ListBlocks, "block_plane", spoilt_plane)
 
     def during(self, step):
         def spoilt_step(solver):

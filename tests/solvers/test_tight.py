@@ -131,14 +131,14 @@ def test_descent_on_a_convex_function_reaches_its_minimum():
     objective, C = objective_of(X, relevant), np.array([3.0])
     centre = np.zeros((X.shape[1], 1))
     descent = Descent(objective, objective.evaluate, C, centre, centre, np.arange(1), tol=1e-9)
-    values = [descent.value(0)]
+    values = [descent.states[0].value]
     while descent.active.size:
         descent.step()
-        values.append(descent.value(0))
+        values.append(descent.states[0].value)
     best = make_solver("bundle", objective, C, tol=1e-8).run().objective[0]
     assert np.all(np.diff(values) <= 0.0)
-    assert descent.value(0) == pytest.approx(best, rel=1e-4)
-    assert descent.value(0) >= best * (1 - 1e-7)
+    assert descent.states[0].value == pytest.approx(best, rel=1e-4)
+    assert descent.states[0].value >= best * (1 - 1e-7)
 
 
 def test_descent_agrees_with_a_library_on_a_smooth_function():
@@ -157,8 +157,8 @@ def test_descent_agrees_with_a_library_on_a_smooth_function():
     while descent.active.size:
         descent.step()
     expected = minimize(lambda w: 0.5 * w @ w + 2.0 * np.log(np.cosh(X @ w - target)).sum(), np.zeros(6), tol=1e-12)
-    assert descent.value(0) == pytest.approx(expected.fun, rel=1e-9)
-    np.testing.assert_allclose(descent.point(0), expected.x, atol=1e-4)
+    assert descent.states[0].value == pytest.approx(expected.fun, rel=1e-9)
+    np.testing.assert_allclose(descent.states[0].w, expected.x, atol=1e-4)
 
 
 def _restless(n_problems):

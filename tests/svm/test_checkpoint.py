@@ -12,6 +12,7 @@ import pytest
 
 from rankhinge import RankSVC, SVMRanker
 from rankhinge.solvers import Checkpoint, CheckpointError
+from rankhinge.svm import fit
 
 CONVEX = {"bound": "convex", "C": 1e4, "tol": 1e-4}
 TIGHT = {"bound": "tight", "reach": 3.0, "tol": 1e-4}
@@ -102,6 +103,29 @@ def test_many_classes_and_lists(monkeypatch, tmp_path):
         killed_after(monkeypatch, 3, machine, X, y, **metadata)
         machine.fit(X, y, **metadata)
         assert (np.atleast_1d(machine.status_) == "converged").all()
+
+
+@pytest.mark.parametrize("options", [CONVEX, TIGHT], ids=["convex", "tight"])
+def test_problems_in_groups_keep_their_planes(monkeypatch, tmp_path, options):
+    """One class after the other: those that had ended are proved again in a few passes."""
+    monkeypatch.setattr(fit, "side_by_side", lambda objective, K: [np.array([k]) for k in range(K)])
+    X, _ = data()
+    y = np.argmax(X[:, :3] + 0.5 * np.random.default_rng(1).normal(size=(600, 3)), axis=1)
+    machine = RankSVC(**options)
+    whole = RankSVC(**options).fit(X, y)
+    machine.set_params(checkpoint=tmp_path / "fit.ckpt")
+    # Each step is written: this is in the middle of the last group.
+    n_steps = int(np.sum(whole.n_iter_) - whole.n_iter_[-1] // 2)
+    killed_after(monkeypatch, n_steps, machine, X, y)
+    saved = _open(tmp_path / "fit.ckpt").load()
+    assert all(planes.offsets.size for planes in saved.planes[:2])
+    machine.fit(X, y)
+    assert (machine.status_ == "converged").all()
+    assert (machine.gap_ <= options["tol"]).all()
+    assert machine.n_passes_ - saved.n_passes < 0.6 * whole.n_passes_
+    if options is CONVEX:
+        assert (machine.dual_objective_ <= whole.objective_ * (1 + 1e-12)).all()
+        assert (whole.dual_objective_ <= machine.objective_ * (1 + 1e-12)).all()
 
 
 def test_another_fit_is_refused_and_says_what_differs(tmp_path):

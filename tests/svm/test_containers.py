@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from rankhinge import RankSVC, SVMRanker, rank_svm_path
-from rankhinge.latent import Bags, LatentRankSVC
+from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, rank_svm_path
+from rankhinge.latent import Bags, LatentRankSVC, LatentStructuralSVC, LatentSVC
 from tests.svm.helpers import binary
 
 SETTINGS = {"bound": "convex", "C": 20.0, "tol": 1e-10}
@@ -78,6 +80,36 @@ def test_same_model(container):
     np.testing.assert_allclose(model.decision_function(held), expected.decision_function(X), atol=1e-5)
     ranker = SVMRanker(loss="ap", **SETTINGS).fit(held, y)
     np.testing.assert_allclose(ranker.coef_, expected.coef_[0], atol=1e-6)
+
+
+def mapped(X):
+    with tempfile.TemporaryFile() as file:
+        file.write(np.ascontiguousarray(X, dtype=np.float32).tobytes())
+        file.flush()
+        return np.memmap(file, dtype=np.float32, mode="r", shape=X.shape)
+
+
+OTHERS = {
+    "approximate": ApproximateRankSVC(C=20.0, tol=1e-8),
+    "search": RankSVCCV(Cs=[1.0, 20.0], cv=2, bound="convex", tol=1e-8, random_state=0),
+    "bags": LatentRankSVC(C=20.0, tol=1e-8),
+    "binary bags": LatentSVC(C=20.0, tol=1e-8),
+    "structural bags": LatentStructuralSVC(C=20.0, tol=1e-8),
+}
+HELD = ("float32", "other byte order", "CSR, other byte order", "CSC, other byte order")
+
+
+@pytest.mark.parametrize("hold", [*(CONTAINERS[name] for name in HELD), mapped], ids=[*HELD, "mapped"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_same_model_of_other_machines(name, hold):
+    X, y = counts()
+    new = clone(OTHERS[name])
+    of_bags = "bags" in name
+    expected = clone(new).fit(Bags(X.astype(float)) if of_bags else X.astype(float), y)
+    model = new.fit(Bags(hold(X)) if of_bags else hold(X), y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4 * np.abs(expected.coef_).max())
+    assert model.coef_.dtype == np.float64
+    np.testing.assert_allclose(model.objective_, expected.objective_, rtol=1e-6)
 
 
 def test_other_byte_order_in_paths_and_bags():

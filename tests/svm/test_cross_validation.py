@@ -18,7 +18,7 @@ from rankhinge.problems.targets import encode_targets
 from rankhinge.svm import folds as folds_module
 from rankhinge.svm import lockstep
 from rankhinge.svm import path as path_module
-from rankhinge.svm.following import _overfits
+from rankhinge.svm.following import overfits
 from rankhinge.svm.quality import lists_metric
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
@@ -76,8 +76,7 @@ def test_whether_folds_run_side_by_side_does_not_show(monkeypatch, bound):
     X, y = multiclass()
     options = {"cv": 3, "bound": bound, "tol": 1e-9, "random_state": 0} | grid(bound, 3)
     together = RankSVCCV(**options).fit(X, y)
-    monkeypatch.setattr(lockstep, "_ENTRIES", 2 * len(y))
-    monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
+    monkeypatch.setattr(lockstep, "MEMORY", lockstep.MEMORY._replace(entries=2 * len(y), part_of_X=0.0))
     by_twos = RankSVCCV(**options).fit(X, y)
     np.testing.assert_allclose(together.scores_, by_twos.scores_, atol=1e-9)
 
@@ -253,9 +252,9 @@ def test_a_metric_of_the_users_sees_lists_with_a_relevant_sample_only():
 
 
 def test_scores_below_0_are_no_reason_to_end_a_path():
-    assert not _overfits(np.array([[-3.0], [-2.0], [-1.0]]), 0.02)[0]
-    assert _overfits(np.array([[-1.0], [-2.0], [-3.0]]), 0.02)[0]
-    assert _overfits(np.array([[0.9], [0.8], [0.7]]), 0.02)[0]
+    assert not overfits(np.array([[-3.0], [-2.0], [-1.0]]), 0.02)[0]
+    assert overfits(np.array([[-1.0], [-2.0], [-3.0]]), 0.02)[0]
+    assert overfits(np.array([[0.9], [0.8], [0.7]]), 0.02)[0]
 
 
 def test_a_single_start_is_tried_once():
@@ -356,8 +355,7 @@ def test_the_folds_of_a_label_are_given_up_together():
 
 def test_folds_that_run_apart_choose_among_what_all_of_them_have_seen(monkeypatch):
     X, y = binary(n=40, d=12, noise=3.0)
-    monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
-    monkeypatch.setattr(lockstep, "_ENTRIES", 2 * y.size)
+    monkeypatch.setattr(lockstep, "MEMORY", lockstep.MEMORY._replace(part_of_X=0.0, entries=2 * y.size))
     given_up = 0
     for seed in range(12):
         model = RankSVCCV(cv=4, random_state=seed, bound="convex").fit(X, y)
@@ -406,7 +404,7 @@ def test_folds_with_many_features_run_apart(monkeypatch):
     options = {"bound": "convex", "Cs": 3, "cv": 3, "tol": 1e-9, "random_state": 0}
     together = RankSVCCV(**options).fit(wide, y)
     assert sizes == [9]
-    monkeypatch.setattr(lockstep, "_ENTRIES", 16 * 204 * 2)
+    monkeypatch.setattr(lockstep, "MEMORY", lockstep.MEMORY._replace(entries=16 * 204 * 2))
     apart = RankSVCCV(**options).fit(wide, y)
     assert sizes[1:] == [2, 2, 2, 2, 1]
     np.testing.assert_allclose(together.scores_, apart.scores_, atol=1e-9)

@@ -7,8 +7,7 @@ import pytest
 
 from rankhinge._progress import Progress
 from rankhinge.solvers import NEVER, Deadline
-from rankhinge.svm.following import along
-from rankhinge.svm.watch import Watch
+from rankhinge.svm.following import Watch, along
 
 
 def follow(table, together=None):

@@ -7,7 +7,7 @@ import pytest
 
 from rankhinge import ApproximateRankSVC, RankSVC, SVMRanker
 from rankhinge.objective import RankingObjective
-from rankhinge.svm import _fitting, threshold
+from rankhinge.svm import _fitting, begin, threshold
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 
@@ -58,7 +58,7 @@ def test_classifier(interrupt_after, data, k):
 def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
     X, y = multilabel()
     expected, calls = RankSVC(bound="convex").fit(X, y), []
-    original = threshold.cut_ranking
+    original = threshold.Cut.__call__
 
     def cut_rankings(*arguments):
         calls.append(None)
@@ -66,13 +66,36 @@ def test_an_interrupt_after_the_last_step_loses_nothing(monkeypatch):
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(threshold, "cut_ranking", cut_rankings)
+    monkeypatch.setattr(threshold.Cut, "__call__", cut_rankings)
     model = RankSVC(bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     assert np.all(model.status_ == "converged")
+
+
+@pytest.mark.parametrize("name", ["rescaled", "unit_of_C"])
+@pytest.mark.parametrize("init", ["logistic", "convex"])
+def test_an_interrupt_between_the_start_and_the_tight_bound_keeps_the_start(monkeypatch, name, init):
+    X, y = binary()
+    expected, calls = RankSVC(bound="tight", init=init).fit(X, y), []
+    original = getattr(begin, name)
+
+    def interrupted(*arguments):
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(begin, name, interrupted)
+    model = RankSVC(bound="tight", init=init)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    np.testing.assert_array_equal(model.init_coef_, expected.init_coef_)
+    assert model.coef_.any()
+    assert model.C_ == expected.C_
 
 
 @pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
@@ -198,3 +221,23 @@ def test_an_interrupt_while_the_earlier_model_is_put_aside(monkeypatch, n_gone):
         model.fit(X, 1 - y)
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
+def test_an_interrupt_within_a_step_of_a_group(monkeypatch, solver):
+    X, labels = multilabel()
+    monkeypatch.setattr("rankhinge.svm.fit.side_by_side", lambda objective, n: np.array_split(np.arange(n), 2))
+    for k in range(2, 14):
+        with monkeypatch.context() as patch:
+            original, n_calls = RankingObjective.adjoint, iter(range(1, 10**6))
+
+            def adjoint(self, *arguments, original=original, n_calls=n_calls, k=k):
+                if next(n_calls) == k:
+                    raise KeyboardInterrupt
+                return original(self, *arguments)
+
+            patch.setattr(RankingObjective, "adjoint", adjoint)
+            model = RankSVC(bound="convex", solver=solver, tol=1e-6)
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(X, labels)
+        assert "interrupted" in model.status_

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import RankSVC
 from rankhinge.objective import RankingObjective
-from rankhinge.solvers.cutting_plane import CuttingPlane
+from rankhinge.solvers import PlaneSolver
 from rankhinge.svm import fit as fit_module
 from rankhinge.svm import lockstep
 from tests.svm.helpers import multiclass, multilabel
@@ -53,9 +53,9 @@ def by_twos(monkeypatch):
     """From now on two problems at a time are all that memory allows."""
 
     def begin(n_samples):
-        monkeypatch.setattr(lockstep, "_ENTRIES", 2 * n_samples)
-        monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
-        monkeypatch.setattr(lockstep, "_WEIGHTS", 0.01)
+        monkeypatch.setattr(
+            lockstep, "MEMORY", lockstep.MEMORY._replace(entries=2 * n_samples, part_of_X=0.0, weights=0.01)
+        )
 
     return begin
 
@@ -147,21 +147,21 @@ def test_interrupt_in_the_first_step_of_a_later_group(by_twos, monkeypatch):
     X, y = multiclass(d=6, n_classes=5)
     by_twos(len(y))
     expected = RankSVC(C=100.0, bound="convex").fit(X, y)
-    original = CuttingPlane.step
+    original = PlaneSolver.step
 
     def step(self):
         if len(seen) > 1 and self is seen[-1]:
             raise KeyboardInterrupt
         original(self)
 
-    seen, begin = [], fit_module._begin
+    seen, begin = [], fit_module.begin
 
     def begin_and_note(*arguments):
         seen.append(begin(*arguments))
         return seen[-1]
 
-    monkeypatch.setattr(CuttingPlane, "step", step)
-    monkeypatch.setattr(fit_module, "_begin", begin_and_note)
+    monkeypatch.setattr(PlaneSolver, "step", step)
+    monkeypatch.setattr(fit_module, "begin", begin_and_note)
     model = RankSVC(C=100.0, bound="convex")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

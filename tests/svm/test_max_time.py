@@ -81,8 +81,7 @@ def test_time_enough_changes_nothing():
 
 
 def test_problems_that_have_not_begun_are_told(clock, monkeypatch):
-    monkeypatch.setattr(lockstep, "_ENTRIES", 1)
-    monkeypatch.setattr(lockstep, "_PART_OF_X", 0.0)
+    monkeypatch.setattr(lockstep, "MEMORY", lockstep.MEMORY._replace(entries=1, part_of_X=0.0))
     X, y = multiclass()
     with pytest.warns(ConvergenceWarning, match="max_time = 1e-09 s was over, and 2 of 3 problems had not begun"):
         model = RankSVC(max_time=AT_ONCE, **HARD).fit(X, y)

@@ -15,6 +15,7 @@ from rankhinge.objective import RankingObjective
 from rankhinge.solvers import bundle
 from rankhinge.solvers.certificate import Certificate, CertificateError, relative_gap, unit_of_rounding
 from rankhinge.solvers.subspace import extension
+from rankhinge.svm.coordinates import fewer
 from tests import judge
 
 
@@ -50,6 +51,29 @@ def test_rows_of_all_lengths(seed, decades, monkeypatch):
     found = value(X, y, model.coef_[0], 1.0)
     assert model.objective_ == pytest.approx(found, rel=1e-6)
     assert found < value(X, y, np.zeros(X.shape[1]), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_way_back_from_the_space_of_the_rows(seed):
+    """Scores of the features are those of the rows that stood for them, to within rounding in their own lengths."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(5, 60)), int(rng.integers(1024, 3000))
+    X = rng.normal(size=(n, d)) if seed % 2 else rng.standard_cauchy((n, d))
+    X *= 10.0 ** rng.uniform(-12, 12, (n, 1)) * 10.0 ** rng.uniform(-3, 3, (1, d)) ** (seed % 3)
+    if seed % 5 == 0:
+        X = X[rng.integers(0, n, n)]
+    centred = seed % 4 > 0
+    stand, coordinates = fewer(X, centred=centred)
+    assert stand.shape == (n, n)
+    # A sum of slopes, as all that a solver visits; what is short counts as much as what is long.
+    lengths = np.linalg.norm(stand, axis=1)
+    inside = (rng.normal(size=n) / np.maximum(lengths, np.finfo(float).tiny)) @ stand
+    coef = coordinates.everywhere(inside)
+    wide = X.astype(judge.WIDE)
+    scores = (wide - wide.mean(axis=0) if centred else wide) @ coef - stand.astype(judge.WIDE) @ inside
+    allowed = unit_of_rounding(n + d) * np.linalg.norm(inside)
+    assert np.all(np.abs(scores) <= allowed * lengths)
+    assert np.linalg.norm(coef) == pytest.approx(np.linalg.norm(inside), rel=1e-12)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

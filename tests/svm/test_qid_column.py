@@ -168,9 +168,9 @@ def test_a_scorer_that_knows_its_queries():
     model, scorer = ranker().fit(FRAME, Y), make_query_scorer("ndcg", gains="exponential", qid=QID)
     assert scorer(model, FRAME, Y) == pytest.approx(model.score(FRAME, Y), abs=1e-12)
     assert repr(scorer) == "make_query_scorer('ndcg', qid=..., gains='exponential')"
-    with pytest.raises(ValueError, match=r"knows the queries of 72 rows, but X has 71: tools that cut X"):
+    with pytest.raises(ValueError, match=r"has the queries of 72 rows, but X has 71: for tools that select"):
         scorer(model, FRAME[1:], Y[1:])
-    with pytest.raises(ValueError, match="got another qid: leave out one"):
+    with pytest.raises(ValueError, match="has a qid already: do not pass"):
         scorer(model, FRAME, Y, qid=QID)
 
 

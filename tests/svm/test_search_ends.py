@@ -98,6 +98,23 @@ def test_ctrl_c_in_a_step_of_a_solver(monkeypatch):
     assert np.isfinite(model.init_scores_).all()
 
 
+def test_ctrl_c_between_the_starts_and_the_paths(monkeypatch):
+    X, y = binary(noise=2.0)
+    model = RankSVCCV(bound="tight", **SMALL)
+    with monkeypatch.context() as patch:
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        patch.setattr("rankhinge.svm.tight_cv.rescaled", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert np.isfinite(model.init_scores_).all()
+    assert np.isnan(model.scores_).all()
+    check(model, X, y)
+
+
 PROGRAM = """
 import os, signal, threading, time
 import numpy as np

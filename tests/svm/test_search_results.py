@@ -79,9 +79,9 @@ def test_the_rows_of_a_tight_search_can_be_fitted(init):
     followed = np.isfinite(model.cv_results_["mean_test_score"])
     scores = np.sort(model.scores_.mean(axis=-1), axis=None)
     scores = scores[np.isfinite(scores)]
-    # Beside the points of the paths three starts of each kind, in both units.
-    n_kinds = 2 if init == "auto" else 1
-    assert followed.sum() == scores.size + 3 * 2 * n_kinds
+    # Beside the points of the paths three starts of the first kind in both units, and of the other in one of these.
+    n_starts = 3 * 2 + (3 if init == "auto" else 0)
+    assert followed.sum() == scores.size + n_starts
     refitted = SVMRanker(bound="tight", **model.best_params_).fit(X, y, qid=qid)
     np.testing.assert_allclose(refitted.coef_, model.coef_, atol=1e-9)
 

@@ -303,7 +303,7 @@ def test_the_same_model_again():
 
 def test_an_interrupt_leaves_a_usable_model():
     X, y = overlapping()
-    model = RankSVC(bound="tight", reach=3.0, scale=10.0)
+    model = RankSVC(bound="tight", reach=3.0, scale=10.0, verbose=1)
     calls = []
 
     def interrupt(self, **values):
@@ -503,6 +503,17 @@ def test_who_waits_for_others_makes_no_iterations():
     assert alone[1] < 0.7 * alone[0]
     np.testing.assert_allclose(together.n_iter_, alone, rtol=0.15)
     assert together.history_["primal"].shape[1] >= together.n_iter_.max()
+
+
+@pytest.mark.parametrize("max_iter", [3, 7, 20, 40])
+def test_nobody_goes_beyond_max_iter_while_others_go_on(max_iter):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, labels = rng.normal(size=(30, 4)), rng.random((30, 3)) < 0.4
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = RankSVC(bound="tight", reach=100.0, max_iter=max_iter).fit(X, labels)
+        assert model.n_iter_.max() <= max_iter
 
 
 def test_constant_features_are_said_to_be_constant():

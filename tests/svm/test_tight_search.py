@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankhinge import RankSVC, RankSVCCV, SVMRankerCV
-from rankhinge.svm.folds import Part, batches
+from rankhinge.svm.folds import Part, batches, units_to_try
 from rankhinge.svm.tight_cv import choose
-from rankhinge.svm.trial_units import units_to_try
 from tests.svm.helpers import binary, graded, multiclass, multilabel
 
 SMALL = {"scales": 2, "init_Cs": 3, "reaches": 3, "cv": 3, "random_state": 0, "tol": 0.1}
@@ -71,6 +70,11 @@ def test_what_is_chosen_is_a_row_and_can_be_fitted(data, standardize):
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
 
 
+def _smoothed(means):
+    padded = np.pad(means, 1, mode="edge")
+    return (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=10, deadline=None)
 def test_whatever_the_metric_the_choice_is_on_the_grid(seed):
@@ -81,8 +85,7 @@ def test_whatever_the_metric_the_choice_is_on_the_grid(seed):
     assert model.scale_ in model.scales_
     assert model.init_C_ in model.init_Cs_
     # By the mean of the smoothed scores: no start ranks better than the one that was taken.
-    padded = np.pad(model.init_scores_.mean(axis=1), 1, mode="edge")
-    means = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+    means = _smoothed(model.init_scores_.mean(axis=1))
     assert means[model.init_Cs_.tolist().index(model.init_C_)] == pytest.approx(means.max())
 
 
@@ -115,7 +118,11 @@ def test_auto_goes_on_with_the_kind_of_start_and_the_unit_that_rank_better():
     np.testing.assert_allclose(auto.scores_, mine.scores_, atol=1e-9)
     np.testing.assert_allclose(auto.coef_, mine.coef_, atol=1e-9)
     rows = auto.cv_results_
-    for (unit, init), model in alone.items():
+    # The unit is chosen by the first kind of start, and the second tried in that alone.
+    suited = max((0.5, 1.0), key=lambda unit: np.max(_smoothed(alone[unit, "logistic"].init_scores_.mean(axis=1))))
+    assert set(rows["param_standardize"][rows["param_init"] == "convex"]) == {suited}
+    for unit, init in [(0.5, "logistic"), (1.0, "logistic"), (suited, "convex")]:
+        model = alone[unit, init]
         inside = (rows["param_standardize"] == unit) & (rows["param_init"] == init) & (rows["param_reach"] <= 0.01)
         found = [rows[f"split{fold}_test_score"][inside] for fold in range(3)]
         np.testing.assert_allclose(np.array(found).T, model.init_scores_, atol=1e-9)

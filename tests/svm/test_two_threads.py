@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from rankhinge import RankSVC, SVMRanker
-from rankhinge.latent import LatentRankSVC
+from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
+from rankhinge.latent import LatentRankSVC, LatentRankSVCCV, LatentStructuralSVC, LatentSVC
 from tests.svm.helpers import binary, multiclass
 
 
@@ -34,7 +34,22 @@ class Halting:
 
 # Rows for a latent machine are bags of one candidate, which it says.
 @pytest.mark.filterwarnings("ignore:X has two dimensions")
-@pytest.mark.parametrize("machine", [RankSVC(bound="convex"), SVMRanker(bound="convex"), LatentRankSVC()])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        RankSVC(bound="convex"),
+        RankSVC(),
+        SVMRanker(bound="convex"),
+        ApproximateRankSVC(),
+        RankSVCCV(Cs=[1.0], cv=2, bound="convex"),
+        SVMRankerCV(Cs=[1.0], cv=2, bound="convex"),
+        LatentRankSVC(),
+        LatentRankSVCCV(Cs=[1.0], cv=2),
+        LatentSVC(),
+        LatentStructuralSVC(),
+    ],
+    ids=lambda machine: type(machine).__name__,
+)
 def test_second_thread_is_refused(machine):
     X, y = binary()
     alone = copy.deepcopy(machine).fit(X, y)

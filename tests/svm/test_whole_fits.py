@@ -19,7 +19,7 @@ INTERRUPTED = {
     "the search": (RankSVCCV(cv=2, bound="convex"), "rankhinge.svm.folds.Batch.quality"),
     "the tight search": (RankSVCCV(bound="tight", cv=2), "rankhinge.svm.folds.Batch.quality"),
     "features": (RankSVC(bound="convex"), "rankhinge.features.dense._Dense.scores"),
-    "the approximation": (ApproximateRankSVC(), "rankhinge.svm.approximate.ApproximateRankSVC._easy"),
+    "the approximation": (ApproximateRankSVC(), "rankhinge.papers.machines.approximate.ApproximateRankSVC._easy"),
     "latent": (LatentRankSVC(), "rankhinge.latent._base.Counter"),
 }
 

@@ -14,15 +14,17 @@ from sklearn.utils.validation import check_array
 
 from rankhinge._progress import Progress
 from rankhinge._validation import without_unlabelled
+from rankhinge.features import FeatureMap
 from rankhinge.latent._predict import BagPredictor
 from rankhinge.latent.bags import Bags, is_bags_like
 from rankhinge.latent.candidates import CandidateFeatures, Counter
 from rankhinge.latent.cccp import ConcaveConvex
 from rankhinge.latent.inner import InnerOptions, InnerSolver
 from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inner_history
-from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.objective import BagLists, LatentObjective
 from rankhinge.latent.problem import LatentProblem, check_chosen, problems_of
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
+from rankhinge.latent.whole import Whole
 from rankhinge.problems.targets import Targets, as_targets, encode_targets
 from rankhinge.solvers import Solver
 from rankhinge.svm._base import LinearRankingMachine
@@ -63,14 +65,24 @@ class LatentMachine(BagPredictor):
         """An intercept by a constant feature of this value; 0: none."""
         return 0.0
 
-    def _make_objective(
-        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
-    ) -> LatentObjective:
+    def _make_objective(self, features: FeatureMap, problems: Sequence[BagLists]) -> LatentObjective:
         """The inner objective."""
         raise NotImplementedError
 
-    def _make_inner(self, *arguments: Any) -> InnerSolver:
-        return InnerSolver(*arguments)
+    # What values are in truth.
+    _whole: ClassVar[type[Whole]] = Whole
+
+    def _make_inner(
+        self,
+        features: CandidateFeatures,
+        bags: Bags,
+        problems: list[LatentProblem],
+        C: NDArray[np.float64],
+        watch: Callable[[Solver], bool],
+    ) -> InnerSolver:
+        whole = self._whole(features, bags.offsets, problems, C, self._make_objective)
+        shrinking = getattr(self, "shrinking", False)
+        return InnerSolver(whole, InnerOptions(self.solver, self.max_iter, shrinking, self.random_state, watch))
 
     def _make_outer(self, inner: InnerSolver) -> ConcaveConvex:
         return ConcaveConvex(inner, self._loss(), self.tol, self.max_outer)
@@ -211,10 +223,7 @@ class LatentMachine(BagPredictor):
             progress.update(start=start + 1, round=float(outer.n_outer.max()) + 1, **solver.report())
             return wants_stop()
 
-        options = InnerOptions(self.solver, self.max_iter, getattr(self, "shrinking", False), self.random_state, watch)
-        mine = [problems[k] for k in group]
-        inner = self._make_inner(features, bags.offsets, mine, C[group], self._make_objective, options)
-        outer = self._make_outer(inner)
+        outer = self._make_outer(self._make_inner(features, bags, [problems[k] for k in group], C[group], watch))
         kept.running = outer, group
         labels = np.flatnonzero(usable)[group]
         self._begin(outer, start, None if before is None else before[labels])
@@ -233,7 +242,7 @@ class LatentMachine(BagPredictor):
 
     def _begin(self, outer: ConcaveConvex, start: int, before: NDArray[np.float64] | None) -> None:
         """The first choice of candidates; `start` counts from 0, and all but the first are random."""
-        problems, features = outer.inner.problems, outer.inner.features
+        problems, features = outer.whole.problems, outer.whole.features
         if before is not None and before.any():
             outer.begin_at(before.T.copy(), exact=True)
             return

@@ -1,4 +1,4 @@
-"""Bags of candidates: what is known is the label of the bag, not which of its candidates is meant."""
+"""Bags of candidates: the label of a bag is known, but not the candidate that it is about."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 class Bags:
-    """Bags of candidates, stacked: a matrix of all candidates, and where each bag's rows are.
+    """Bags of candidates: a matrix of all candidates, and the rows of each bag.
 
-    Behaves as a vector of bags: ``shape == (n_bags,)``, `len`, iteration, and indices that scikit-learn's splitters
-    produce. Some of the bags, ``bags[index]``, share the matrix of the candidates: nothing is copied.
+    It behaves like a vector of bags: ``shape == (n_bags,)``, `len`, iteration, and the indices that scikit-learn's
+    splitters produce. A selection ``bags[index]`` shares the matrix: nothing is copied.
 
     Parameters
     ----------
     candidates : sequence of 2-D arrays, or array or sparse matrix of shape (n_candidates, n_features)
-        One array a bag, of shape (candidates of the bag, n_features), which are stacked; or all candidates, kept as
-        they are: of any real dtype, memory-mapped files and CSR matrices included.
+        One array per bag, of shape (candidates of the bag, n_features), which are stacked. Or all candidates in one
+        matrix of any real dtype, memory-mapped files and CSR matrices included, which is kept as it is.
     bag_ids : sequence of shape (n_candidates,), optional
-        The bag of each row, any hashable, rows in any order. Bags are numbered by first appearance, candidates keep
-        the order of their rows. Without it and `offsets` every row is a bag of its own.
+        The bag of each row: any hashable values, rows in any order. Bags are numbered by first appearance, and
+        candidates keep the order of their rows. Without `bag_ids` and `offsets`, every row is a bag.
     offsets : array of shape (n_bags + 1,), optional
         For rows that are grouped already: bag b has the rows ``offsets[b] … offsets[b + 1] - 1``.
 
@@ -51,7 +51,8 @@ class Bags:
     Raises
     ------
     ValueError
-        For an empty bag, NaN or infinity (naming bag and candidate), different numbers of features.
+        If a bag is empty, a value is NaN or infinite (the message names bag and candidate), or numbers of features
+        differ.
 
     Examples
     --------

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.inference import ranking_loss
-from rankhinge.latent.inner import InnerSolver, Point
+from rankhinge.latent.inner import InnerSolver
+from rankhinge.latent.objective import moved_planes
+from rankhinge.latent.point import Point
 from rankhinge.latent.starts import ways_from_zero
 from rankhinge.losses import RankingLoss
 from rankhinge.solvers.certificate import PRECISION, relative_gap
@@ -53,14 +55,14 @@ class ConcaveConvex:
     """
 
     def __init__(self, inner: InnerSolver, loss: RankingLoss, tol: float, max_outer: int) -> None:
-        K = len(inner.problems)
-        self.inner, self.loss, self.tol, self.max_outer = inner, loss, tol, max_outer
+        K = len(inner.whole.problems)
+        self.inner, self.whole, self.loss, self.tol, self.max_outer = inner, inner.whole, loss, tol, max_outer
         self.points: list[Point | None] = [None] * K
-        self.choices = [problem.given.copy() for problem in inner.problems]
+        self.choices = [problem.given.copy() for problem in inner.whole.problems]
         self.objective = np.full(K, np.inf)
         self.status = ["running"] * K
         self.n_outer = np.zeros(K, np.int64)
-        latent = [bool(np.any(problem.relevant & problem.latent)) for problem in inner.problems]
+        latent = [bool(np.any(problem.relevant & problem.latent)) for problem in inner.whole.problems]
         self._loose = np.array(latent) & (tol < 0.01)
         # The steps in which each problem took part: in lockstep some go on while others wait.
         self.rounds: list[list[int]] = [[] for _ in range(K)]
@@ -78,7 +80,7 @@ class ConcaveConvex:
 
     def begin_with(self, choices: list[NDArray[np.int64]]) -> None:
         """Start from these places for the latent positives; others keep what is given."""
-        for k, problem in enumerate(self.inner.problems):
+        for k, problem in enumerate(self.whole.problems):
             open_ = problem.relevant & problem.latent
             self.choices[k] = np.where(open_, choices[k], problem.given)
 
@@ -88,19 +90,19 @@ class ConcaveConvex:
         One pass over all candidates.
         """
         ks = np.arange(len(self.points))
-        found = self.inner.sweep(ks, weights, self.choices)
+        found = self.whole.sweep(ks, weights, self.choices)
         for k in ks:
-            point = self.inner.point(int(k), weights[:, k], found, int(k), self.choices[k])
+            point = self.whole.point(int(k), weights[:, k], found, int(k), self.choices[k])
             assert point.best is not None
-            problem = self.inner.problems[k]
+            problem = self.whole.problems[k]
             self.choices[k] = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
-            point.primal = self.inner.outer_value(int(k), point) if exact else np.inf
+            point.primal = self.whole.outer_value(int(k), point) if exact else np.inf
             if exact:
                 self.objective[k] = point.primal
             self.points[k] = point
             if not exact:
                 # Its best candidates are worth keeping, not the point itself: it solves another problem.
-                self.inner._prepare(int(k), problem.fixed(self.choices[k]), point)
+                self.inner.working.begin(int(k), problem.fixed(self.choices[k]), point)
                 self.points[k] = None
 
     def go_on_from(self, earlier: ConcaveConvex) -> None:
@@ -109,10 +111,10 @@ class ConcaveConvex:
         Its planes do not depend on C: they hold, moved along with the choices.
         """
         for k, point in enumerate(earlier.points):
-            problem = self.inner.problems[k]
+            problem = self.whole.problems[k]
             assert point is not None
             assert point.best is not None
-            start = Point(point.w, point.best, point.values, point.at, self.inner.outer_value(k, point))
+            start = Point(point.w, point.best, point.values, point.at, self.whole.outer_value(k, point))
             start.planes = point.planes
             self.objective[k], self.points[k] = start.primal, start
             # What the planes were cut for: the choices may have changed after the last round.
@@ -130,7 +132,7 @@ class ConcaveConvex:
         if self._loose[ks].any():
             ks = ks[self._loose[ks]]
         tol = min(_LOOSE * self.tol, 0.01) if self._loose[ks[0]] else self.tol
-        fixed = [self.inner.problems[k].fixed(self.choices[k]) for k in ks]
+        fixed = [self.whole.problems[k].fixed(self.choices[k]) for k in ks]
         for k in ks:
             self.fixed[k].append(self.choices[k])
         solved = self.inner.solve(ks, fixed, [self.points[k] for k in ks], tol)
@@ -143,23 +145,23 @@ class ConcaveConvex:
 
     def _finish_round(self, k: int, point: Point, tol: float) -> None:
         """Compare with the incumbent, take the new choices, and decide whether that was the last round."""
-        problem = self.inner.problems[k]
+        problem = self.whole.problems[k]
         assert point.best is not None
-        before, value = self.objective[k], self.inner.outer_value(k, point)
-        if value > before * (1 + _ROUNDING) and self.inner.exact:
+        before, value = self.objective[k], self.whole.outer_value(k, point)
+        if value > before * (1 + _ROUNDING) and self.whole.exact:
             raise RuntimeError(f"the outer objective of problem {k} rose from {before!r} to {value!r}")
         self.n_outer[k] += 1
         if value <= before:
             self.objective[k], self.points[k] = value, point
         else:
             self.points[k] = point = self._certified(k, point)
-        if self.inner.exact and self._is_near_zero(k, point, tol):
+        if self.whole.exact and self._is_near_zero(k, point, tol):
             point = self._leave_zero(k, point)
         assert point.best is not None
         choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
         changed = np.flatnonzero((choice != self.choices[k]) & problem.relevant)
         self._n_changed[k], self._losses[k] = changed.size, self._loss_of(k, point)
-        self._bounds[k] = (self.objective[k] - 0.5 * float(point.w @ point.w)) / self.inner.C[k]
+        self._bounds[k] = (self.objective[k] - 0.5 * float(point.w @ point.w)) / self.whole.C[k]
         value = float(self.objective[k])
         settled = changed.size == 0 or before - value <= tol * abs(value)
         if point.status == "stopped":
@@ -196,23 +198,23 @@ class ConcaveConvex:
         """
         if not point.w.any():
             return True
-        return self.n_outer[k] < self.max_outer and self.objective[k] >= (1 - tol) * self.inner.value_at_zero(k)
+        return self.n_outer[k] < self.max_outer and self.objective[k] >= (1 - tol) * self.whole.value_at_zero(k)
 
     def _leave_zero(self, k: int, point: Point) -> Point:
         """From w = 0, or from nearby, a point at which F is lower, if one can be found; else the same one.
 
         At w = 0 every candidate is the best of its bag, and a minimum of one inner problem need not be one of F.
         """
-        inner, given = self.inner, self.inner.problems[k].given
-        directions = ways_from_zero(inner, k)
+        whole, given = self.whole, self.whole.problems[k].given
+        directions = ways_from_zero(whole, k)
         if directions.shape[1] == 0:
             return point
-        found = inner.sweep(np.full(directions.shape[1], k), directions, [given] * directions.shape[1])
+        found = whole.sweep(np.full(directions.shape[1], k), directions, [given] * directions.shape[1])
         for c, direction in enumerate(directions.T):
-            ahead = inner.point(k, direction, found, c, given)
+            ahead = whole.point(k, direction, found, c, given)
             for step in _STEPS_FROM_ZERO:
                 moved = ahead.scaled(step)
-                value = inner.outer_value(k, moved)
+                value = whole.outer_value(k, moved)
                 if value < self.objective[k]:
                     moved.primal = self.objective[k] = value
                     self.points[k] = point = moved
@@ -228,15 +230,15 @@ class ConcaveConvex:
 
     def _move(self, k: int, choice: NDArray[np.int64], changed: NDArray[np.int64]) -> None:
         """Take the new choices; the planes' slopes move with them."""
-        point, problem = self.points[k], self.inner.problems[k]
+        point, problem = self.points[k], self.whole.problems[k]
         assert point is not None
         old, self.choices[k] = self.choices[k], choice
         if self.status[k] != "running" or changed.size == 0:
             return
-        rows = self.inner.features.rows
+        rows = self.whole.features.rows
         change = rows(choice[changed]) - rows(old[changed])
         which = np.searchsorted(np.flatnonzero(problem.relevant), changed)
-        planes = None if point.planes is None else self.inner.books[k].moved(point.planes, change, which)
+        planes = None if point.planes is None else moved_planes(point.planes, change, which)
         start = Point(point.w, point.best, point.values, point.at, float(self.objective[k]))
         start.planes = planes
         self.points[k] = start
@@ -245,7 +247,7 @@ class ConcaveConvex:
         if not self.loss.is_ranking:
             return float("nan")
         assert point.values is not None
-        return ranking_loss(point.values[:, 0], self.inner.problems[k].relevant, self.loss)
+        return ranking_loss(point.values[:, 0], self.whole.problems[k].relevant, self.loss)
 
     def _record(self) -> None:
         K = len(self.points)
@@ -256,7 +258,7 @@ class ConcaveConvex:
                 "loss": self._losses.copy(),
                 "n_changed": self._n_changed.copy(),
                 "time": np.full(K, time.perf_counter() - self._began),
-                "passes": np.full(K, self.inner.passes),
+                "passes": np.full(K, self.whole.passes),
             }
         )
 

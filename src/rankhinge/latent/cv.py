@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._progress import Progress
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.candidates import CandidateFeatures, Counter
-from rankhinge.latent.inner import InnerOptions
 from rankhinge.latent.problem import LatentProblem, problems_of
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.losses import RankingLoss, get_loss
@@ -218,13 +217,10 @@ class LatentRankSVCCV(LatentRankSVC):
         """Weights (d, K) for each C; planes, candidates and working sets go from one to the next."""
         if not problems:
             return
-        options = InnerOptions(self.solver, self.max_iter, self.shrinking, self.random_state, lambda solver: False)
-        inner = self._make_inner(
-            features, bags.offsets, problems, np.full(len(problems), Cs[0]), self._make_objective, options
-        )
+        inner = self._make_inner(features, bags, problems, np.full(len(problems), Cs[0]), lambda solver: False)
         earlier = None
         for C in Cs:
-            inner.C = np.full(len(problems), C)
+            inner.whole.C = np.full(len(problems), C)
             outer = self._make_outer(inner)
             if earlier is None:
                 self._begin(outer, 0, None)

@@ -69,9 +69,9 @@ class Kept:
             self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, len(rounds)
             self.status[k], self.histories[k] = outer.status[c], point.history
             self.choices[k] = [*outer.fixed[c][: len(rounds)], outer.choices[c]]
-            whole = outer.inner.problems[c].members.size == outer.inner.offsets.size - 1
+            whole = outer.whole.problems[c].members.size == outer.whole.offsets.size - 1
             self._best[k] = None
-            if whole and outer.inner.allowed is None and point.best is not None and point.values is not None:
+            if whole and outer.whole.allowed is None and point.best is not None and point.values is not None:
                 self._best[k] = (point.best[:, 0], point.values[:, 0])
             self._outer[k] = {name: values[c, rounds] for name, values in history.items()}
 
@@ -97,11 +97,11 @@ class Kept:
             # In its first round a problem has nothing but what the inner solver has.
             point = None if np.isfinite(self.objective[k]) else outer.inner.interrupted(c)
             if point is not None:
-                self.w[k], self.objective[k] = point.w, outer.inner.outer_value(c, point)
+                self.w[k], self.objective[k] = point.w, outer.whole.outer_value(c, point)
                 self.dual[k], self.gap[k] = point.certificate.lower[0], point.gap
                 self.n_iter[k] = point.n_iter
             elif not np.isfinite(self.objective[k]):
-                self.objective[k] = outer.inner.value_at_zero(c)
+                self.objective[k] = outer.whole.value_at_zero(c)
 
 
 def inner_history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:

@@ -11,31 +11,25 @@ sees hold the scores of *candidates*, which are linear in w; the maximum is take
 on candidates too, nonzero only at the best one of each bag.
 
 A plane ``Δ(R) + Σ u s`` is valid for every ranking R and every choice of the negatives' candidates. It therefore
-survives a change of the positives' choices: only its slope moves, by ``Σ u_i (Φ_i(h'_i) − Φ_i(h_i))``. `PlaneBook`
-remembers the u of the positives for that.
+survives a change of the positives' choices: only its slope moves, by ``Σ u_i (Φ_i(h'_i) − Φ_i(h_i))``. For that a plane
+carries the u of the positives as its payload (`rankhinge.solvers.PayloadObjective`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.features import FeatureMap
 from rankhinge.latent.segments import segment_maxima
-from rankhinge.losses import RankingLoss
-from rankhinge.objective import Evaluation, RankingObjective, Scores
+from rankhinge.objective import Evaluation, Handles, Infer, Scores, Spans
 from rankhinge.problems import Lists
 from rankhinge.solvers import Planes
 
-__all__ = ["BagLists", "LatentObjective", "PlaneBook"]
-
-# Coefficients that the book keeps, of all planes together: 32 MB.
-_MOST_NOTED = 1 << 22
-_AMBIGUOUS: NDArray[np.float64] = np.zeros(0)
+__all__ = ["BagLists", "LatentObjective", "moved_planes"]
 
 
 @dataclass(frozen=True)
@@ -66,55 +60,7 @@ class BagLists:
         return np.where(is_fixed, self.fixed, self.start), np.where(is_fixed, self.fixed + 1, self.stop)
 
 
-class PlaneBook:
-    """The coefficients of the positives in each plane, by the plane's slope.
-
-    Where different coefficients have led to one slope it is not known which plane they belong to: it is forgotten.
-    """
-
-    def __init__(self) -> None:
-        self._noted: dict[bytes, NDArray[np.float64]] = {}
-        self._size = 0
-
-    def note(self, slopes: NDArray[np.float64], coefficients: Sequence[NDArray[np.float64]]) -> None:
-        """Remember u of the positives for each column of `slopes`; the oldest are forgotten."""
-        for slope, u in zip(slopes.T, coefficients, strict=True):
-            key = _digest(slope)
-            before = self._noted.pop(key, None)
-            if before is not None and not np.array_equal(before, u):
-                u = _AMBIGUOUS
-            self._noted[key] = u
-            self._size += u.size - (0 if before is None else before.size)
-        while self._size > _MOST_NOTED:
-            self._size -= self._noted.pop(next(iter(self._noted))).size
-
-    def moved(self, planes: Planes, change: NDArray[np.float64], which: NDArray[np.int64]) -> Planes:
-        """The planes after the features of some positives have changed.
-
-        Parameters
-        ----------
-        planes : Planes
-        change : ndarray of shape (n_changed, n_features)
-            ``Φ(h') - Φ(h)``.
-        which : ndarray of shape (n_changed,)
-            Which of the positives these are.
-        """
-        known = [self._noted.get(_digest(slope), _AMBIGUOUS) for slope in planes.slopes]
-        keep = [place for place, u in enumerate(known) if u is not _AMBIGUOUS]
-        if not keep:
-            return Planes(np.zeros(0), np.zeros((0, planes.slopes.shape[1])))
-        u = np.stack([known[place] for place in keep])
-        slopes = planes.slopes[keep] + u[:, which] @ change
-        self.note(slopes.T, list(u))
-        misses, reaches = (None if known is None else known[keep] for known in (planes.misses, planes.reaches))
-        return Planes(planes.offsets[keep], slopes, misses, reaches)
-
-
-def _digest(slope: NDArray[np.float64]) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(slope).tobytes(), digest_size=16).digest()
-
-
-class LatentObjective(RankingObjective):
+class LatentObjective(Handles, Spans):
     """`J` of K problems over bags, seen through handles that hold the scores of candidates.
 
     Parameters
@@ -122,22 +68,15 @@ class LatentObjective(RankingObjective):
     features : FeatureMap
         Over candidates.
     problems : sequence of BagLists
-    loss : RankingLoss
-    books : sequence of PlaneBook, optional
-        One a problem.
+    hinge : callable
+        J of each problem from the scores of its bags, `rankhinge.objective.ListsHinge` for instance; it must not fall
+        as scores of negatives rise.
     """
 
-    def __init__(
-        self,
-        features: FeatureMap,
-        problems: Sequence[BagLists],
-        loss: RankingLoss,
-        books: Sequence[PlaneBook] | None = None,
-    ) -> None:
-        super().__init__(features, [problem.lists for problem in problems], loss)
-        self.bags = list(problems)
+    def __init__(self, features: FeatureMap, problems: Sequence[BagLists], hinge: Infer) -> None:
+        super().__init__(features, len(problems))
+        self.bags, self.hinge = list(problems), hinge
         self._seen = [problem.seen() for problem in problems]
-        self._books = books
 
     def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """Inference for each problem, the free bags at their best candidates: J, Δ and, if asked for, u."""
@@ -154,12 +93,27 @@ class LatentObjective(RankingObjective):
         u[places] = of_bags
         return value, loss
 
-    def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
-        """``Xᵀ u`` of each problem, a column each; reads only candidates with a coefficient."""
-        slopes = super().adjoint(coefficients)
-        if self._books is not None:
-            for c, k in enumerate(coefficients.problems):
-                bags = self.bags[k]
-                u = coefficients.values[c][bags.fixed[bags.positives]]
-                self._books[k].note(slopes[:, c : c + 1], [u])
-        return slopes
+    def payload_width(self, problem: int) -> int:
+        """How many positives there are."""
+        return self.bags[problem].positives.size
+
+    def payloads(self, coefficients: Scores) -> list[NDArray[np.float64]]:
+        """U of the positives, for each column."""
+        bags = [self.bags[k] for k in coefficients.problems]
+        return [u[own.fixed[own.positives]] for u, own in zip(coefficients.values, bags, strict=True)]
+
+
+def moved_planes(planes: Planes, change: NDArray[np.float64], which: NDArray[np.int64]) -> Planes | None:
+    """The planes after the features of some positives have changed; None if they do not carry what that takes.
+
+    Parameters
+    ----------
+    planes : Planes
+    change : ndarray of shape (n_changed, n_features)
+        ``Φ(h') - Φ(h)``.
+    which : ndarray of shape (n_changed,)
+        Which of the positives these are.
+    """
+    if planes.payloads is None:
+        return None
+    return replace(planes, slopes=planes.slopes + planes.payloads[:, which] @ change)

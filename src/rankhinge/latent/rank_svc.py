@@ -1,4 +1,4 @@
-"""`LatentRankSVC`: a linear ranking machine for bags of candidates."""
+"""`LatentRankSVC`: a linear ranking model for bags of candidates."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from rankhinge.features import FeatureMap
 from rankhinge.latent._base import LatentMachine
-from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.objective import BagLists, LatentObjective
 from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.objective import ListsHinge
 from rankhinge.svm._fitting import fitting
 
 __all__ = ["LatentRankSVC"]
@@ -20,15 +22,15 @@ __all__ = ["LatentRankSVC"]
 class LatentRankSVC(LatentMachine):
     r"""Latent AP-SVM: a linear classifier of bags that optimises a ranking metric.
 
-    A sample is a bag of candidates, windows of an image for instance, of which one is meant, but it is not known
-    which. The score of a bag is that of its best candidate. For each one-vs-rest problem it minimises
+    A sample is a bag of candidates, for instance the windows of an image. Its label is about one of them, and it is not
+    known which. The score of a bag is that of its best candidate. For each one-vs-rest problem the fit minimises
 
     .. math:: F(w) = \tfrac12 \|w\|^2 + C \, J(s(w)), \qquad s_b(w) = \max_h w \cdot \Phi_b(h),
 
     where J is the structured hinge of the loss, an upper bound on one minus average precision (or NDCG, …) of the
-    bags ranked by their scores. F is not convex. The concave-convex procedure fixes the candidates of the positive bags
-    at their best ones, solves the convex problem that is left, in which the negatives are maximised over in every
-    inference, and repeats; F never rises.
+    bags ranked by their scores. F is not convex. The concave-convex procedure fixes the best candidate of each positive
+    bag, solves the remaining convex problem, in which negative bags take their best candidate in every inference, and
+    repeats. F never rises.
 
     Parameters
     ----------
@@ -38,25 +40,25 @@ class LatentRankSVC(LatentMachine):
     C : float or array of shape (K,), default 1.0
         Weight of the loss.
     n_starts : int, default 1
-        How often to start; the least objective is kept. All but the first start from candidates drawn at random.
+        The number of starts. The result with the least objective is kept. All starts but the first draw random
+        candidates.
     init : {"mean", "first", "random"}, default "mean"
         The first start's candidates: those that score best along the difference of the classes' means, the first of
         each bag (the whole image, say), or random ones.
     solver : {"bundle", "cutting-plane"}, default "bundle"
     tol : float, default 1e-3
-        Relative gap to which each inner problem is solved. A round that lowers F by no more than this part of it is
-        the last one.
+        Relative gap of each inner problem. The procedure ends after a round that lowers F by at most this fraction.
     max_iter : int, default 1000
         Iterations of the solver on each inner problem.
     max_outer : int, default 50
         Rounds.
     shrinking : bool, default True
-        Solve the inner problems on the candidates that matter, and check against all of them. The result and its
-        certificate are those of the whole problem.
+        Solve the inner problems on the candidates that matter, and check against all of them. Result and certificate
+        hold for the whole problem.
     threshold : {"f1", "error"} or float, default "f1"
-        How `intercept_` is set after training: see `RankSVC`.
+        How to set `intercept_` after training: see `RankSVC`.
     warm_start : bool, default False
-        Go on from the coefficients of the previous fit, also from those that an interrupt has left.
+        Start from the coefficients of the previous fit, even an interrupted one.
     random_state : int, RandomState or None, default None
         For the random starts and the solver; None means 0.
     verbose : int, default 0
@@ -162,10 +164,10 @@ class LatentRankSVC(LatentMachine):
         y : array of shape (n_bags,) or (n_bags, K)
             Binary, multiclass or multilabel targets of the bags.
         chosen : array of int of shape (n_bags,) or (n_bags, K), optional
-            The candidate that is known to be meant, of positives and negatives alike: it is fixed during training.
-            -1: unknown. Prediction maximises over all candidates even so.
+            The right candidate of each bag, positive or negative, where it is known, and -1 where it is not. Known ones
+            stay fixed during training. Prediction still takes the best of all candidates.
         mask : bool array of shape (n_bags, K), optional
-            With a multilabel y: False where an entry is not labelled.
+            For a multilabel y: False where a label is unknown.
 
         Returns
         -------
@@ -173,10 +175,9 @@ class LatentRankSVC(LatentMachine):
         """
         return self._fit(X, y, chosen, mask)
 
-    def _make_objective(
-        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
-    ) -> LatentObjective:
-        return LatentObjective(features, problems, get_loss(self.loss), books)
+    def _make_objective(self, features: FeatureMap, problems: Sequence[BagLists]) -> LatentObjective:
+        hinge = ListsHinge([problem.lists for problem in problems], get_loss(self.loss))
+        return LatentObjective(features, problems, hinge)
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""

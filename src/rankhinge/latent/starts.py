@@ -12,7 +12,7 @@ from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.latent.problem import LatentProblem
 
 if TYPE_CHECKING:
-    from rankhinge.latent.inner import InnerSolver
+    from rankhinge.latent.whole import Whole
 
 __all__ = ["INITS", "class_means", "first_choice", "random_choice", "ways_from_zero"]
 
@@ -51,14 +51,14 @@ def random_choice(problems: Sequence[LatentProblem], generator: np.random.Genera
     return [generator.integers(problem.start, problem.stop) for problem in problems]
 
 
-def ways_from_zero(inner: InnerSolver, k: int) -> NDArray[np.float64]:
+def ways_from_zero(whole: Whole, k: int) -> NDArray[np.float64]:
     """Directions, (d, m), along which F of problem k may fall from w = 0; their bags' scores spread by 1.
 
     At 0 the structured hinge has the slope of the worst ranking: it falls the faster, the higher the mean of the
     positives' scores lies above that of the negatives', each bag by its best candidate. The directions climb that
     difference, from the classes' means, from those of random candidates, and from differences of two candidates.
     """
-    problem, features = inner.problems[k], inner.features
+    problem, features = whole.problems[k], whole.features
     n_positives = int(problem.relevant.sum())
     sign = np.where(problem.relevant, 1 / n_positives, -1 / (problem.relevant.size - n_positives))
     signs = np.tile(sign, (_N_WAYS, 1))
@@ -73,7 +73,7 @@ def ways_from_zero(inner: InnerSolver, k: int) -> NDArray[np.float64]:
     best, height = ways, np.full(columns.size, -np.inf)
     for _ in range(_N_CLIMBS):
         ways = ways / np.maximum(np.linalg.norm(ways, axis=0), np.finfo(float).tiny)
-        found = inner.sweep(columns, ways, [problem.given] * columns.size)
+        found = whole.sweep(columns, ways, [problem.given] * columns.size)
         scores = np.where(problem.given >= 0, found.at[:, problem.members], found.values[:, problem.members, 0])
         spread = scores.std(axis=1)
         reached = np.divide(scores @ sign, spread, out=np.full(spread.size, -np.inf), where=spread > 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rankhinge.objective.handles import Evaluation, Scores
+from rankhinge.objective.handles import Evaluation, Handles, Infer, Scores
+from rankhinge.objective.hinge import ListsHinge
 from rankhinge.objective.ranking import RankingObjective
+from rankhinge.objective.spans import Spans
 
-__all__ = ["Evaluation", "RankingObjective", "Scores"]
+__all__ = ["Evaluation", "Handles", "Infer", "ListsHinge", "RankingObjective", "Scores", "Spans"]

@@ -22,7 +22,7 @@ from rankhinge.problems import Lists
 
 __all__ = ["LogisticLoss"]
 
-_NEWTON_STEPS, _INTERCEPT_TOLERANCE = 50, 1e-10
+NEWTON_STEPS, INTERCEPT_TOLERANCE = 50, 1e-10
 _NEAR = 30.0
 _LARGE_PRODUCT = 1e100
 
@@ -63,11 +63,11 @@ def _best_intercept(scores, n_relevant, intercept, odds):
     low, high = log_odds - highest, log_odds - lowest
     intercept = min(max(intercept, low), high)
     centre = np.inf
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         centre = _near_odds(scores, intercept, centre, odds)
         first, second = _derivatives(odds, np.exp(centre - intercept))
         first -= n_relevant
-        if abs(first) <= _INTERCEPT_TOLERANCE * scores.size:
+        if abs(first) <= INTERCEPT_TOLERANCE * scores.size:
             break
         if first > 0:
             high = intercept
@@ -135,8 +135,8 @@ class LogisticLoss:
         inside = lists.gather(scores)
         total, gradient = 0.0, np.zeros_like(inside)
         for level, own in zip(lists.levels, intercepts, strict=True):
-            n_lists, weights = level.n_lists, own.size * level.weights
-            part = slice(level.n_samples)
+            n_lists, weights = level.weights.size, own.size * level.weights
+            part = slice(level.relevant.size)
             total += _profiles(
                 inside[part], level.relevant, lists.offsets[: n_lists + 1], weights, own[:n_lists], gradient[part]
             )

@@ -17,10 +17,10 @@ from rankhinge.objective.logistic import LogisticLoss
 from rankhinge.objective.variance import variances_within
 from rankhinge.problems import Lists
 
-__all__ = ["Apart", "Audited", "Counts", "Reductions"]
+__all__ = ["Apart", "Audited", "Counts", "Reductions", "deviations"]
 
 # A spread that is less than this part of the largest score is what rounding leaves of equal ones.
-_NO_SPREAD = 1e-12
+NO_SPREAD = 1e-12
 
 
 class Counts(NamedTuple):
@@ -74,7 +74,7 @@ class Reductions:
         n_samples = np.array([int(lists.offsets[-1]) for lists in self.problems])
         n_positives = np.array([lists.n_positives() for lists in self.problems])
         n_negatives = np.array([lists.n_negatives() for lists in self.problems])
-        return Counts(n_samples, n_positives, n_negatives, np.array([lists.n_lists for lists in self.problems]))
+        return Counts(n_samples, n_positives, n_negatives, np.array([lists.weights.size for lists in self.problems]))
 
     def spread(self, scores: Scores) -> NDArray[np.float64]:
         """Standard deviation of each row of scores about the means of its lists, (m,); 0 if that is rounding."""
@@ -133,10 +133,16 @@ class Reductions:
         return found
 
 
-def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:
-    """Standard deviation of the scores about the means of their lists."""
+def deviations(lists: Lists, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores less the means of their lists, list by list."""
     inside = lists.gather(scores)
     sizes = np.diff(lists.offsets)
     means = np.add.reduceat(inside, lists.offsets[:-1]) / sizes
-    deviation = float(np.std(inside - np.repeat(means, sizes)))
-    return deviation if deviation > _NO_SPREAD * float(np.max(np.abs(inside))) else 0.0
+    away: NDArray[np.float64] = inside - np.repeat(means, sizes)
+    return away
+
+
+def _spread(lists: Lists, scores: NDArray[np.float64]) -> float:
+    """Standard deviation of the scores about the means of their lists."""
+    deviation = float(np.std(deviations(lists, scores)))
+    return deviation if deviation > NO_SPREAD * float(np.max(np.abs(lists.gather(scores)))) else 0.0

@@ -1,4 +1,4 @@
-"""What arrays offer the bundle solver besides: spans, random parts, and single lists.
+"""What arrays offer the bundle solver besides: spans and random parts.
 
 A span holds the scores of a few directions of each problem, so that any point between them is scored without a pass
 over X.
@@ -6,16 +6,12 @@ over X.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.features import FeatureMap
-from rankhinge.inference import core
-from rankhinge.losses import RankingLoss
-from rankhinge.objective.handles import Evaluation, Scores
-from rankhinge.problems import Lists
+from rankhinge.objective.handles import Scores
 
 __all__ = ["Span", "Spans"]
 
@@ -93,24 +89,9 @@ def _with_room(room: NDArray[np.float64], used: int, capacity: int) -> NDArray[n
 
 
 class Spans:
-    """The part of `rankhinge.solvers.protocol.SpanObjective` and `BlockObjective` that needs arrays; a mixin."""
+    """The part of `rankhinge.solvers.protocol.SpanObjective` that needs arrays; a mixin."""
 
-    features: FeatureMap
-    problems: list[Lists]
-    loss: RankingLoss
     n_samples: int
-
-    def score(self, weights: NDArray[np.float64], problems: NDArray[np.int64]) -> Scores:
-        """Of the objective."""
-        raise NotImplementedError
-
-    def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
-        """Of the objective."""
-        raise NotImplementedError
-
-    def adjoint(self, coefficients: Scores) -> NDArray[np.float64]:
-        """Of the objective."""
-        raise NotImplementedError
 
     def span(self, scores: Scores, capacity: int) -> Span:
         """A span of one direction for each row, with room for so many in all."""
@@ -141,32 +122,3 @@ class Spans:
         for part, u in zip(parts, coefficients.values, strict=True):
             part[which + n_parts * (u > 0), place] = u
         return Scores(parts.reshape(-1, self.n_samples), np.repeat(coefficients.problems, 2 * n_parts))
-
-    def block_weights(self, problem: int) -> NDArray[np.float64]:
-        """π of a problem's lists."""
-        return self.problems[problem].weights
-
-    def block_plane(
-        self, weights: NDArray[np.float64], problem: int, block: int
-    ) -> tuple[float, NDArray[np.float64], float]:
-        """Δ, ``X_qᵀ u`` and J of one list's own hinge at these weights."""
-        lists = self.problems[problem]
-        if lists.n_lists == 1:
-            # Its rows may be all of X, which is not to be copied.
-            whole = self.evaluate(self.score(weights[:, None], np.array([problem])))
-            u: Any = whole.coefficients
-            return float(whole.loss[0]), self.adjoint(u)[:, 0], float(whole.value[0])
-        inside = slice(int(lists.offsets[block]), int(lists.offsets[block + 1]))
-        index = np.arange(inside.start, inside.stop) if lists.index is None else lists.index[inside]
-        rows = self.features.rows(index)
-        scores = rows @ weights
-        loss, value, total = 0.0, 0.0, np.zeros_like(scores)
-        for level in lists.levels:
-            if block >= level.n_lists:
-                continue
-            relevant, weight = level.relevant[inside], level.weights[block] / lists.weights[block]
-            if weight > 0 and (not self.loss.is_ranking or not relevant.all()):
-                found = core.infer_one(scores, relevant, self.loss)
-                loss, value = loss + weight * found.loss, value + weight * found.value
-                total += weight * found.coefficients
-        return loss, rows.T @ total, value

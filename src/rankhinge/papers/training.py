@@ -19,8 +19,10 @@ from rankhinge.inference import core
 from rankhinge.inference.methods import infer_by
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
+from rankhinge.papers.solvers.constrained import constrained_solver
+from rankhinge.papers.solvers.constraints import Constraints
 from rankhinge.problems import Lists, one_list
-from rankhinge.solvers import Constraints, SolverResult, make_solver
+from rankhinge.solvers import SolverResult, make_solver
 
 __all__ = ["ObjectiveBy", "Trained", "train_by"]
 
@@ -160,6 +162,9 @@ def train_by(
     """
     problem = one_list(np.ascontiguousarray(relevant, dtype=np.bool_), rows)
     objective = ObjectiveBy(feature_map(X), [problem], get_loss(loss), method, keeps_ranks=keeps_ranks)
-    options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "start": start, "constraints": constraints}
-    result = make_solver(solver, objective, C, **options).run()
+    options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "start": start}
+    if constraints is None:
+        result = make_solver(solver, objective, C, **options).run()
+    else:
+        result = constrained_solver(solver, objective, C, constraints=constraints, **options).run()
     return Trained(result, objective.n_calls, objective.seconds, objective.ranks)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rankhinge.problems.grading import MOST_LEVELS, graded_lists
-from rankhinge.problems.lists import Level, Lists, one_list, one_list_of
+from rankhinge.problems.lists import Level, Lists, one_list
 
-__all__ = ["MOST_LEVELS", "Level", "Lists", "graded_lists", "one_list", "one_list_of"]
+__all__ = ["MOST_LEVELS", "Level", "Lists", "graded_lists", "one_list"]

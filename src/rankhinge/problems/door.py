@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.losses import RankingLoss
+from rankhinge.problems.standing import Standing
 
 __all__ = ["Container", "Opened", "container_of", "register"]
 
@@ -43,6 +44,9 @@ class Opened(Protocol):
     def variances(self) -> NDArray[np.float64]:
         """How much each feature varies within the lists of the first problem, (d,). **One pass**."""
 
+    def renew(self) -> None:
+        """Forget what a fit has left: another one may follow. Searches call it."""
+
     def objective(self, loss: RankingLoss, scale: NDArray[np.float64] | None) -> Any:
         """The `FitObjective` of the usable problems, for features that are divided by `scale` (d,); None: as they are.
 
@@ -57,12 +61,47 @@ class Container(Protocol):
         """One-vs-rest problems, as `RankSVC.fit` is given them."""
 
     def queries(
-        self, X: Any, y: Any, *, qid: Any, query_weight: Any, loss: RankingLoss, gains: Any, level_weights: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any,
+        qid_column: Any,
+        query_weight: Any,
+        loss: RankingLoss,
+        gains: Any,
+        level_weights: Any,
     ) -> Opened:
         """Lists, as `SVMRanker.fit` is given them."""
 
     def each(self, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
         """``function(chunk)``, row by row, for each chunk of X as an array: lazily, if that is the container's way."""
+
+    def folds(
+        self, X: Any, y: Any, *, n_folds: int, seed: int, qid: Any = None, qid_column: Any = None
+    ) -> list[tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]]:
+        """Training and test part (X, y, qid) of each fold: by hash of the row number, of the query if there are any."""
+
+    def standings(
+        self, X: Any, y: Any, function: Callable[[Any], NDArray[Any]], *, kind: str, classes: NDArray[Any]
+    ) -> list[Standing]:
+        """Where the positives of each one-vs-rest problem stand, by the scores ``function(chunk)``."""
+
+    def judged(
+        self,
+        X: Any,
+        y: Any,
+        function: Callable[[Any], NDArray[Any]],
+        *,
+        qid: Any,
+        qid_column: Any,
+        by_list: Callable[..., NDArray[np.float64]],
+        of_standing: Callable[[Standing], float],
+    ) -> NDArray[np.float64]:
+        """The value of each list, nan for those without one, by the scores ``function(chunk)``.
+
+        Where a list's samples are together it is ``by_list(labels, scores, qid)``, where they are not `of_standing`.
+        """
 
 
 _REGISTERED: list[tuple[Callable[[Any], bool], Container]] = []

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankhinge.losses import RankingLoss
 from rankhinge.problems.lists import Level, Lists
 
-__all__ = ["MOST_LEVELS", "graded_lists"]
+__all__ = ["MOST_LEVELS", "ListGrades", "grade_weights", "graded_lists", "tells_something"]
 
 # Each level is inferred on its own: time and memory grow with their number.
 MOST_LEVELS = 1000
@@ -30,6 +30,7 @@ def graded_lists(
     gains: NDArray[np.float64],
     level_weights: NDArray[np.float64] | None = None,
     list_weights: NDArray[np.float64] | None = None,
+    total: float | None = None,
 ) -> Lists:
     """Cut samples into lists, leave out the unusable ones, and weigh the levels.
 
@@ -47,25 +48,26 @@ def graded_lists(
         ω of the levels 1, 2, … for the other losses, in any scale.
     list_weights : ndarray of shape (n_lists,), optional
         π in any scale; default: all equal.
+    total : float, optional
+        What π is divided by, if there are usable lists elsewhere; default: the sum over those here.
     """
     n_lists = int(codes.max()) + 1
     least, most = np.full(n_lists, labels.max()), np.zeros(n_lists, labels.dtype)
     np.minimum.at(least, codes, labels)
     np.maximum.at(most, codes, labels)
-    # A list tells something if a level that counts lies between its samples.
-    counts = np.ones(gains.size - 1) if level_weights is None else np.asarray(level_weights) > 0
-    n_up_to = np.concatenate([[0], np.cumsum(counts)])
-    has_both = n_up_to[least] < n_up_to[most]
-    # By the largest first: a sum of large weights may overflow.
-    share = np.ones(n_lists) if list_weights is None else list_weights / max(np.max(list_weights), np.finfo(float).tiny)
+    has_both = tells_something(least, most, gains, level_weights)
+    share = np.ones(n_lists) if list_weights is None else list_weights
+    if total is None:
+        # By the largest first: a sum of large weights may overflow.
+        share = share / max(np.max(share), np.finfo(float).tiny)
     # A list of weight 0 has no part in the mean: it need not be evaluated.
     usable = has_both & (share > 0)
     index = np.argsort(codes, kind="stable")
     index = index[usable[codes[index]]]
     sizes = np.bincount(codes, minlength=n_lists)[usable]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    share = share[usable] / share[usable].sum()
-    grades = _Grades.of(labels[index], offsets)
+    share = share[usable] / (share[usable].sum() if total is None else total)
+    grades = ListGrades.of(labels[index], offsets)
     n_grades = np.bincount(grades.list, minlength=sizes.size)
     if np.any(n_grades[1:] > n_grades[:-1]):
         # Those with most levels first: a level is a matter of the first lists then.
@@ -75,14 +77,14 @@ def graded_lists(
         index = index[np.argsort(np.repeat(place, sizes), kind="stable")]
         sizes, share, n_grades = sizes[order], share[order], n_grades[order]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        grades = _Grades.of(labels[index], offsets)
+        grades = ListGrades.of(labels[index], offsets)
     n_levels = int(n_grades.max(initial=1))
     if n_levels > MOST_LEVELS:
         raise ValueError(
             f"y has {n_levels} different grades in one list, each of which is a ranking problem of its own: round it "
             f"to at most {MOST_LEVELS}"
         )
-    weights = _grade_weights(grades, sizes, loss, gains, level_weights) * share[grades.list]
+    weights = grade_weights(grades, sizes, loss, gains, level_weights) * share[grades.list]
     # Rank by rank, and of each rank the lists that have it, in order.
     rows = np.split(weights[np.argsort(grades.rank, kind="stable")], np.cumsum(np.bincount(grades.rank))[:-1])
     # At the lowest grade of a list there is no negative: the hinge is 0, unless no ranking is asked for.
@@ -96,7 +98,17 @@ def graded_lists(
     return Lists(None if in_order else index, offsets, levels, share, int(n_lists - has_both.sum()))
 
 
-class _Grades(NamedTuple):
+def tells_something(
+    least: NDArray[Any], most: NDArray[Any], gains: NDArray[np.float64], level_weights: NDArray[np.float64] | None
+) -> NDArray[np.bool_]:
+    """Whether a level that counts lies between the samples of a list, by the least and the highest level of each."""
+    counts = np.ones(gains.size - 1) if level_weights is None else np.asarray(level_weights) > 0
+    n_up_to = np.concatenate([[0], np.cumsum(counts)])
+    found: NDArray[np.bool_] = n_up_to[least] < n_up_to[most]
+    return found
+
+
+class ListGrades(NamedTuple):
     """The different labels of each list, list by list, ascending: of each its list, its rank there and the label.
 
     Thresholds between two labels of a list have the same samples above them. So a list has as many levels as it has
@@ -119,7 +131,7 @@ class _Grades(NamedTuple):
     of_samples: NDArray[np.int64]
 
     @classmethod
-    def of(cls, labels: NDArray[Any], offsets: NDArray[np.int64]) -> _Grades:
+    def of(cls, labels: NDArray[Any], offsets: NDArray[np.int64]) -> ListGrades:
         """Of the labels of lists that lie one after the other."""
         list_of = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
         order = np.lexsort((labels, list_of))
@@ -136,8 +148,8 @@ class _Grades(NamedTuple):
         return cls(own, rank, label, below, offsets[own + 1] - first, of_samples)
 
 
-def _grade_weights(
-    grades: _Grades,
+def grade_weights(
+    grades: ListGrades,
     sizes: NDArray[np.int64],
     loss: RankingLoss,
     gains: NDArray[np.float64],

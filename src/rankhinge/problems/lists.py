@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge._jit import kernel
 
-__all__ = ["Level", "Lists", "one_list", "one_list_of"]
+__all__ = ["Level", "Lists", "one_list"]
 
 # From so many samples on it pays to let go of the GIL, so that problems in lockstep do not wait for each other; below,
 # to get it back takes longer than the work.
@@ -41,16 +42,6 @@ class Level:
 
     relevant: NDArray[np.bool_]
     weights: NDArray[np.float64]
-
-    @property
-    def n_lists(self) -> int:
-        """How many lists have this level."""
-        return self.weights.size
-
-    @property
-    def n_samples(self) -> int:
-        """How many samples these lists have."""
-        return self.relevant.size
 
 
 @dataclass(frozen=True)
@@ -91,7 +82,7 @@ class Lists:
         """Negatives of a list, averaged with the weights of lists and levels."""
         total = weights = 0.0
         for level in self.levels:
-            counts = np.add.reduceat((~level.relevant).astype(np.float64), self.offsets[: level.n_lists])
+            counts = np.add.reduceat((~level.relevant).astype(np.float64), self.offsets[: level.weights.size])
             total, weights = total + float(level.weights @ counts), weights + float(level.weights.sum())
         return total / weights
 
@@ -99,10 +90,12 @@ class Lists:
         """How much J changes at most with the score of each sample, (n,): ``2 / P`` and ``2 / N`` in each level."""
         inside = np.zeros(int(self.offsets[-1]))
         for level in self.levels:
-            offsets = self.offsets[: level.n_lists + 1]
+            offsets = self.offsets[: level.weights.size + 1]
             sizes, n_relevant = np.diff(offsets), np.add.reduceat(level.relevant.astype(np.int64), offsets[:-1])
             counts = np.where(level.relevant, np.repeat(n_relevant, sizes), np.repeat(sizes - n_relevant, sizes))
-            inside[: level.n_samples] += np.repeat(2.0 * level.weights, sizes) / counts
+            inside[: level.relevant.size] += np.repeat(2.0 * level.weights, sizes) / counts
+        if self.index is None:
+            return inside
         changes = np.zeros(n_samples)
         self.scatter(inside, changes)
         return changes
@@ -125,13 +118,12 @@ class Lists:
             _scatter(coefficients, self.index, u)
 
 
-def one_list(relevant: NDArray[np.bool_], mask: NDArray[np.bool_] | None = None) -> Lists:
-    """A problem with a single list: all samples, or those under the mask."""
-    return one_list_of(relevant, None if mask is None else np.flatnonzero(mask))
+def one_list(relevant: NDArray[np.bool_], known: NDArray[Any] | None = None) -> Lists:
+    """A problem with a single list: all samples, or those under a mask.
 
-
-def one_list_of(relevant: NDArray[np.bool_], index: NDArray[np.int64] | None) -> Lists:
-    """The same, with the samples that are in the list, ascending: an array that problems may share."""
+    Or those of an index, ascending: an array that problems may share.
+    """
+    index = np.flatnonzero(known) if known is not None and known.dtype == np.bool_ else known
     if index is not None and index.size == relevant.size:
         index = None
     if index is not None:

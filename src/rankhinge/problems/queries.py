@@ -13,7 +13,7 @@ from rankhinge.losses import RankingLoss
 from rankhinge.problems import Lists, graded_lists
 from rankhinge.problems.gains import Grades, check_relevance, gains_of, grades_of
 
-__all__ = ["NoUsableList", "ranking_lists", "weights_of_rows", "without_words"]
+__all__ = ["NoUsableList", "finite_gains", "ranking_lists", "weights_of_levels", "weights_of_rows", "without_words"]
 
 
 class NoUsableList(ValueError):
@@ -47,18 +47,14 @@ def ranking_lists(
         queries, codes = np.zeros(1, np.int64), np.zeros(labels.size, np.int64)
     else:
         queries, codes = encode_queries(qid, labels.size, counted="y")
-    with np.errstate(over="ignore"):
-        graded = gains_of(labels, gains)
-    wrong = np.flatnonzero(~np.isfinite(graded))
-    if wrong.size:
-        raise ValueError(f"y[{wrong[0]}] is {labels[wrong[0]]:g}: its gain is not finite")
+    graded = finite_gains(labels, gains)
     grades = grades_of(labels, gains) if grades is None else grades
     lists = graded_lists(
         np.searchsorted(grades.gains, graded),
         codes.astype(np.int64),
         loss,
         grades.gains,
-        _weights_of_levels(loss, grades.labels, level_weights),
+        weights_of_levels(loss, grades.labels, level_weights),
         _weights_of_lists(query_weight, queries, codes),
     )
     if lists.n_lists == 0:
@@ -67,10 +63,19 @@ def ranking_lists(
     return lists
 
 
-def _weights_of_levels(
+def finite_gains(labels: NDArray[np.float64], gains: str | ArrayLike) -> NDArray[np.float64]:
+    """γ of each sample's label, if all are finite."""
+    with np.errstate(over="ignore"):
+        graded = gains_of(labels, gains)
+    for row in np.flatnonzero(~np.isfinite(graded))[:1]:
+        raise ValueError(f"y[{row}] is {labels[row]:g}: its gain is not finite")
+    return graded
+
+
+def weights_of_levels(
     loss: RankingLoss, labels: NDArray[np.float64], level_weights: str | ArrayLike | None
 ) -> NDArray[np.float64] | None:
-    """The weight of each label but 0, of all labels that there are, ascending from 0."""
+    """The weight of each label but 0, of all labels that there are, ascending from 0; None: they follow from gains."""
     if level_weights is None:
         if labels.size > 2 and not loss.is_graded:
             raise ValueError(

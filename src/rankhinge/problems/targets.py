@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,17 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from rankhinge._validation import check_mask, refuse_missing, warn_user, without_objects, without_unlabelled
-from rankhinge.problems import Lists, one_list, one_list_of
+from rankhinge.problems import Lists, one_list
 
-__all__ = ["Targets", "as_targets", "encode_targets", "plain_targets"]
+__all__ = [
+    "Targets",
+    "as_targets",
+    "check_label_names",
+    "encode_targets",
+    "label_names",
+    "plain_targets",
+    "refuse_flat",
+]
 
 
 class Targets(NamedTuple):
@@ -24,23 +33,16 @@ class Targets(NamedTuple):
     relevant: NDArray[np.bool_]
     labelled: NDArray[np.bool_] | None
 
-    def lists(self) -> list[Lists]:
-        """One list a problem, without the samples that are not labelled for it."""
+    def lists(self, usable: NDArray[np.bool_] | None = None) -> list[Lists]:
+        """One list a problem, or for some of the problems, without the samples that are not labelled for it."""
+        chosen = range(len(self.relevant)) if usable is None else np.flatnonzero(usable)
         if self.labelled is None:
-            return [one_list(relevant) for relevant in self.relevant]
+            return [one_list(self.relevant[k]) for k in chosen]
         indices = [np.flatnonzero(self.labelled[0])] * len(self.relevant)
         if not np.array_equal(self.labelled, np.broadcast_to(self.labelled[0], self.labelled.shape)):
             # Problems on the same samples share them; these do not.
             indices = [np.flatnonzero(mask) for mask in self.labelled]
-        return [one_list_of(relevant, index) for relevant, index in zip(self.relevant, indices, strict=True)]
-
-    def named(self, names: NDArray[Any] | None) -> Targets:
-        """With the names of a frame's columns for the labels, if these are the columns."""
-        return self if names is None or self.kind != "multilabel" else self._replace(classes=names)
-
-    def lists_of(self, usable: NDArray[np.bool_]) -> list[Lists]:
-        """Those of some of the problems."""
-        return [lists for lists, use in zip(self.lists(), usable, strict=True) if use]
+        return [one_list(self.relevant[k], indices[k]) for k in chosen]
 
     def usable(self) -> NDArray[np.bool_]:
         """Which problems have both a positive and a negative."""
@@ -59,7 +61,8 @@ def plain_targets(y: Any, mask: ArrayLike | None) -> Any:
 
     Of objects these checks know words only, and would name neither y nor the entry that is missing.
     """
-    y = without_unlabelled(y, mask)
+    if mask is not None or getattr(y, "ndim", 0) != 1 or isinstance(y, np.ma.MaskedArray):
+        y = without_unlabelled(y, mask)
     labels = None if mask is not None or sparse.issparse(y) else np.asarray(y)
     if labels is None or labels.ndim != 1 or labels.dtype != object:
         return y
@@ -74,39 +77,40 @@ def as_targets(y: Any, mask: ArrayLike | None) -> NDArray[Any]:
     return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 and mask is None else y
 
 
-def encode_targets(y: NDArray[Any], mask: ArrayLike | None = None, pos_label: Any = None) -> Targets:
+def encode_targets(
+    y: NDArray[Any], mask: ArrayLike | None = None, pos_label: Any = None, names: NDArray[Any] | None = None
+) -> Targets:
     """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k.
 
-    Of two classes `pos_label` comes second: it is the one whose samples are to be ranked first.
+    Of two classes `pos_label` comes second: it is the one whose samples are to be ranked first. `names` are those of
+    the columns of a multilabel y.
     """
-    kind = "multilabel" if mask is not None else _kind_of(y)
+    kind = "multilabel"
+    if mask is None:
+        check_classification_targets(y)
+        kind = str(type_of_target(y))
     if pos_label is not None and kind != "binary":
         raise ValueError(f"pos_label is {pos_label!r}, but y is {kind}: it says which of two classes is ranked first")
     if kind.startswith("multilabel"):
-        return _encode_labels(y, mask)
+        targets = _encode_labels(y, mask)
+        return targets if names is None else targets._replace(classes=names)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y is of type {kind!r}: RankSVC takes binary, multiclass and multilabel targets")
     classes = np.unique(y)
     if classes.size < 2:
         raise ValueError(f"y has one class only, {classes[:1].tolist()[0]!r}: a ranking needs positives and negatives")
     if classes.size == 2:
-        classes = _second(classes, pos_label)
+        if pos_label is not None:
+            classes = _second(classes, pos_label)
         relevant = y[None, :] == classes[1]
-        if pos_label is None:
+        if pos_label is None and relevant.mean() > 0.5:
             _warn_of_majority(classes, float(relevant.mean()))
         return Targets(classes, "binary", relevant, None)
     return Targets(classes, "multiclass", y[None, :] == classes[:, None], None)
 
 
-def _kind_of(y: NDArray[Any]) -> str:
-    check_classification_targets(y)
-    return str(type_of_target(y))
-
-
 def _second(classes: NDArray[Any], pos_label: Any) -> NDArray[Any]:
-    """Two classes, with the one that is to be ranked first as the second; by default the greater one."""
-    if pos_label is None:
-        return classes
+    """Two classes, with the one that is to be ranked first as the second."""
     known = [bool(label == pos_label) for label in classes.tolist()]
     if not any(known):
         raise ValueError(f"pos_label is {pos_label!r}, but y has the labels {classes.tolist()}")
@@ -116,7 +120,7 @@ def _second(classes: NDArray[Any], pos_label: Any) -> NDArray[Any]:
 def _warn_of_majority(classes: NDArray[Any], share: float) -> None:
     """Warn where words stand for classes and the later one, which is ranked first, is not the rare one."""
     plain = classes.dtype.kind in "biuf" and classes.tolist() in ([0, 1], [-1, 1])
-    if not plain and share > 0.5:
+    if not plain:
         other, first = classes.tolist()
         warn_user(
             f"of the labels {other!r} and {first!r} the second is ranked first, and {100 * share:.3g} % of the samples "
@@ -124,12 +128,17 @@ def _warn_of_majority(classes: NDArray[Any], share: float) -> None:
         )
 
 
-def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
-    if y.ndim != 2:
+def refuse_flat(shape: tuple[int, ...]) -> None:
+    """Raise if a y of this shape has no columns that a mask could be for."""
+    if len(shape) != 2:
         raise ValueError(
-            f"a mask goes with a multilabel y of shape (n, K), got shape {y.shape}; should these be sample "
+            f"a mask goes with a multilabel y of shape (n, K), got shape {shape}; should these be sample "
             "weights: a ranking has none"
         )
+
+
+def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
+    refuse_flat(y.shape)
     mask = None if mask is None else check_mask(mask, y.shape)
     if mask is not None and not mask.any():
         raise ValueError("mask is False everywhere, so that nothing is labelled: True means labelled")
@@ -138,3 +147,30 @@ def _encode_labels(y: NDArray[Any], mask: ArrayLike | None) -> Targets:
         raise ValueError(f"labelled entries of y must be 0/1 or -1/1, got {values[:5]}")
     labelled = None if mask is None else np.ascontiguousarray(mask.T)
     return Targets(np.arange(y.shape[1]), "multilabel", np.ascontiguousarray(y.T == 1), labelled)
+
+
+def label_names(y: Any) -> NDArray[Any] | None:
+    """The names of a frame's columns; None if y is no frame. Words are objects, as in `feature_names_in_`."""
+    columns = getattr(y, "columns", None)
+    if columns is None:
+        return None
+    names = list(columns)
+    if all(isinstance(name, Integral) for name in names):
+        return np.array(names, dtype=np.int64)
+    return np.fromiter(names, dtype=object, count=len(names))
+
+
+def check_label_names(y: Any, classes: NDArray[Any]) -> None:
+    """Raise if y is a frame whose columns are not those of training, in their order.
+
+    Where either of them has plain numbers for names, these need not mean anything.
+    """
+    names = label_names(y)
+    if names is None or names.dtype != object or classes.dtype != object or names.tolist() == classes.tolist():
+        return
+    first = next((k for k, pair in enumerate(zip(names.tolist(), classes.tolist())) if pair[0] != pair[1]), None)
+    if first is not None:
+        raise ValueError(
+            f"column {first} of y is {names[first]!r}, but label {first} of training is {classes[first]!r}: "
+            "y[model.classes_] has the labels in that order"
+        )

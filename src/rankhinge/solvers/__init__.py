@@ -6,62 +6,62 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from rankhinge.solvers.base import Solver
 from rankhinge.solvers.bundle import Bundle, QuasiNewton
 from rankhinge.solvers.checkpoint import Checkpoint, CheckpointError, Saved
-from rankhinge.solvers.constraints import LinearConstraints
-from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.solvers.deadline import NEVER, Deadline
 from rankhinge.solvers.descent import Descent
-from rankhinge.solvers.frank_wolfe import FrankWolfe
 from rankhinge.solvers.in_turn import InTurn
-from rankhinge.solvers.protocol import (
-    BlockObjective,
-    Constraints,
-    Objective,
-    Planes,
-    SolverResult,
-    Violation,
-)
-from rankhinge.solvers.subgradient import Subgradient
+from rankhinge.solvers.planes import PlaneSolver
+from rankhinge.solvers.protocol import Objective, PayloadObjective, Planes, SolverResult
 from rankhinge.solvers.tight import Tight
 
 __all__ = [
     "NEVER",
     "SOLVERS",
-    "BlockObjective",
     "Bundle",
     "Checkpoint",
     "CheckpointError",
-    "Constraints",
-    "CuttingPlane",
     "Deadline",
     "Descent",
-    "FrankWolfe",
     "InTurn",
-    "LinearConstraints",
     "Objective",
+    "PayloadObjective",
+    "PlaneSolver",
     "Planes",
     "QuasiNewton",
     "Saved",
     "Solver",
     "SolverResult",
-    "Subgradient",
     "Tight",
-    "Violation",
     "make_solver",
     "seed_of",
+    "solver_class",
 ]
 
-SOLVERS: dict[str, type[Solver]] = {
-    "bundle": Bundle,
-    "quasi-newton": QuasiNewton,
-    "cutting-plane": CuttingPlane,
-    "frank-wolfe": FrankWolfe,
-    "subgradient": Subgradient,
-}
+_OWN: dict[str, type[Solver]] = {"bundle": Bundle, "quasi-newton": QuasiNewton}
+# The module whose SOLVERS have a class of this name: the papers' own, loaded when they are asked for.
+_ELSEWHERE = dict.fromkeys(("cutting-plane", "frank-wolfe", "subgradient"), "rankhinge.papers.solvers")
+SOLVERS = (*_OWN, *_ELSEWHERE)
+
+
+def solver_class(name: str) -> type[Solver]:
+    """The class of a solver by its name.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
+    if name in _OWN:
+        return _OWN[name]
+    if name not in _ELSEWHERE:
+        raise ValueError(f"unknown solver {name!r}: choose one of {', '.join(SOLVERS)}")
+    found: type[Solver] = import_module(_ELSEWHERE[name]).SOLVERS[name]
+    return found
 
 
 def make_solver(
@@ -74,7 +74,6 @@ def make_solver(
     start: Any = None,
     planes: list[Planes] | None = None,
     centre: Any = None,
-    constraints: Constraints | None = None,
     random_state: Any = None,
     **options: Any,
 ) -> Solver:
@@ -91,8 +90,6 @@ def make_solver(
     start, centre : (d, K), optional
     planes : list of Planes, optional
         From an earlier result; they do not depend on C or the centre.
-    constraints : Constraints, optional
-        For "bundle", "quasi-newton" (which then is "bundle") and "cutting-plane".
     random_state : int or RandomState, optional
         Seeds the parts ("bundle") and the order of the blocks; None means 0.
     **options
@@ -101,17 +98,12 @@ def make_solver(
     Raises
     ------
     ValueError
-        For an unknown name, or constraints with a solver that cannot take them.
+        For an unknown name.
     """
-    if name not in SOLVERS:
-        raise ValueError(f"unknown solver {name!r}: choose one of {', '.join(SOLVERS)}")
-    if constraints is not None:
-        if not issubclass(SOLVERS[name], CuttingPlane):
-            raise ValueError(f"solver {name!r} takes no hard constraints; use 'bundle'")
-        options["constraints"] = constraints
+    kind = solver_class(name)
     if name != "cutting-plane":
         options["random_state"] = seed_of(random_state)
-    return SOLVERS[name](objective, C, tol=tol, max_iter=max_iter, start=start, planes=planes, centre=centre, **options)
+    return kind(objective, C, tol=tol, max_iter=max_iter, start=start, planes=planes, centre=centre, **options)
 
 
 def seed_of(random_state: Any) -> int | None:

@@ -28,10 +28,7 @@ import numpy as np
 
 from rankhinge._jit import inner, kernel, once
 
-OPTIMAL = 0
-STEP_LIMIT = 1
-UNBOUNDED = 2
-STALLED = 3
+OPTIMAL, STEP_LIMIT, UNBOUNDED, STALLED = range(4)
 
 # A value that has not risen by this part of x times the scale of violations (see `_price`), in as many steps as there
 # are variables, is as high as rounding lets it be. Nearly dependent columns would otherwise take turns for ever.

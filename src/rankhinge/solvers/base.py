@@ -78,7 +78,7 @@ class Solver:
         self.status = [RUNNING if problems is None or k in problems else LEFT_OUT for k in range(K)]
         self._still = np.zeros(K, dtype=np.int64)
         # Of each iteration: primal, dual, gaps, seconds and passes.
-        self._history: list[tuple[Array, Array, Array, float, float]] = []
+        self._history: list[tuple[Array, Array, float, float]] = []
         self._began = time.perf_counter()
 
     @property
@@ -152,7 +152,7 @@ class Solver:
             elif last:
                 self.status[k] = MAX_ITER
         elapsed = time.perf_counter() - self._began
-        self._history.append((primal, self.dual.copy(), gap, elapsed, self.n_passes))
+        self._history.append((primal, self.dual.copy(), elapsed, self.n_passes))
 
     def run(self, callback: Callable[[Solver], object] | None = None) -> SolverResult:
         """Step until done; `callback` is called after each step, and stops the run if it says True."""
@@ -194,10 +194,10 @@ class Solver:
 
     def _history_arrays(self) -> dict[str, Array]:
         K, T = len(self.best), len(self._history)
-        columns = list(zip(*self._history, strict=True)) or [()] * 5
-        primal, dual, gap = (np.array(column).reshape(T, K).T for column in columns[:3])
-        seconds, passes = (np.tile(column, (K, 1)).reshape(K, T) for column in columns[3:])
-        return {"primal": primal, "dual": dual, "gap": gap, "time": seconds, "passes": passes}
+        columns = list(zip(*self._history, strict=True)) or [()] * 4
+        primal, dual = (np.array(column).reshape(T, K).T for column in columns[:2])
+        seconds, passes = (np.tile(column, (K, 1)).reshape(K, T) for column in columns[2:])
+        return {"primal": primal, "dual": dual, "gap": relative_gap(primal, dual), "time": seconds, "passes": passes}
 
     def carrying(self, k: int) -> Carrying:
         """The planes that the bound of problem k rests on, as they are seen from its best point."""

@@ -32,10 +32,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankhinge.solvers.base import INFEASIBLE
-from rankhinge.solvers.cutting_plane import CuttingPlane
 from rankhinge.solvers.descent import Descent
-from rankhinge.solvers.protocol import Array, Handle, Objective, SpanObjective
+from rankhinge.solvers.planes import PlaneSolver
+from rankhinge.solvers.protocol import Array, Handle, Objective, SpanObjective, payloads_of
 from rankhinge.solvers.subspace import Cut, Probe, extension, narrowing, search
 
 __all__ = ["Bundle", "QuasiNewton"]
@@ -70,7 +69,7 @@ class RoundsPolicy(NamedTuple):
 OPENING, ROUNDS = OpeningPolicy(), RoundsPolicy()
 
 
-class Bundle(CuttingPlane):
+class Bundle(PlaneSolver):
     """Cutting planes with a search on cached scores, for K problems in lockstep.
 
     Parameters
@@ -89,11 +88,10 @@ class Bundle(CuttingPlane):
     opening : bool, optional
         Whether to open with quasi-Newton steps; by default with four samples or more, counted once for each problem,
         for each feature (of sparse features: for each entry of a row), and always where the objective has no spans.
-        Never with constraints.
     random_state : int, optional
         Seed of the parts.
     **options
-        As for `Solver` and `CuttingPlane`.
+        As for `Solver`.
     """
 
     # The rounds need spans; the opening does not.
@@ -124,7 +122,7 @@ class Bundle(CuttingPlane):
         self._has_spans = isinstance(objective, SpanObjective)
         if opening is None:
             opening = not self._has_spans or objective.n_samples * K >= OPENING.samples_per_feature * d
-        self._opens = opening and self.constraints is None
+        self._opens = opening
         self._descent: Descent | None = None
         self._shrinkage: dict[int, list[float]] = {}
         self.generator = np.random.default_rng(0 if random_state is None else random_state)
@@ -141,7 +139,7 @@ class Bundle(CuttingPlane):
             self._open(active)
             return
         if not self._has_spans:
-            super()._advance(active)
+            self._plain_round(active)
             return
         if self._span is None:
             self._begin(active)
@@ -164,7 +162,7 @@ class Bundle(CuttingPlane):
             enough,
             n_turns=self.n_turns,
             n_cuts=self.n_cuts,
-            constraints=self.constraints,
+            admit=self._admit_in_span,
         )
         for k, probe in zip(active, probes):
             point = probe.point(probe.anchor)
@@ -185,17 +183,19 @@ class Bundle(CuttingPlane):
             before, moved = 0, active
         else:
             descent, before = self._descent, self._descent.n_passes
-            descent.leave_out(np.setdiff1d(descent.active, active))
-            values = {int(k): descent.value(int(k)) for k in descent.active}
+            staying = np.isin(descent.active, active)
+            if not staying.all():
+                descent.keep(staying)
+            values = {k: descent.states[k].value for k in descent.active.tolist()}
             # All who are left may wait for the rounds by now.
             if values:
                 descent.step()
-            moved = np.array([k for k, value in values.items() if descent.value(k) < value], dtype=np.int64)
+            moved = np.array([k for k, value in values.items() if descent.states[k].value < value], dtype=np.int64)
         self.n_passes += self._descent.n_passes - before
-        for k in moved:
-            plane = self._descent.plane(int(k))
-            self.offer(int(k), self._descent.value(int(k)), self._descent.point(int(k)))
-            self._raise(int(k), np.array([plane.offset]), plane.slope[None, :], plane.miss, plane.reach)
+        for k in moved.tolist():
+            state, plane = self._descent.states[k], self._descent.states[k].plane
+            self.offer(k, state.value, state.w)
+            self._raise(k, np.array([plane.offset]), plane.slope[None, :], plane.miss, plane.reach, plane.payload)
         # Who finds no further step waits for the others, and then for the rounds: that is no stalling.
         self._still[active] = -1
         gaps, unfinished = self.gaps(), self.unfinished()
@@ -227,11 +227,11 @@ class Bundle(CuttingPlane):
         self._columns = active
         scores = self.objective.mix(self._span, lengths[:, None])
         found = self.objective.evaluate(scores)
-        feasible = self._constrain(weights, scores, active)
+        admitted = self._admit(weights, scores, active)
         cuts = []
         for c, k in enumerate(active):
             self._bases[k], self._anchors[k] = units[:, c : c + 1], lengths[c : c + 1].copy()
-            if feasible[c]:
+            if admitted[c]:
                 value = self.regulariser(k, weights[:, c]) + self.C[k] * float(found.value[c])
                 self.offer(k, value, weights[:, c].copy())
             u = self.objective.select(found.coefficients, np.array([c]))
@@ -239,6 +239,12 @@ class Bundle(CuttingPlane):
         # Warm planes may have certified a warm start already.
         open_ = np.flatnonzero(self.unfinished()[active])
         self._add_cuts(active[open_], [cuts[c] for c in open_])
+
+    def _admit_in_span(
+        self, probes: list[Probe], points: list[Array], scores: Handle, problems: np.ndarray
+    ) -> np.ndarray:
+        """As `_admit`, of points in the spans of these probes, by their coordinates."""
+        return np.ones(problems.size, dtype=bool)
 
     def _align(self, active: np.ndarray) -> None:
         """Drop what belongs to problems that have ended."""
@@ -311,10 +317,12 @@ class Bundle(CuttingPlane):
         n_cut_columns = slopes.shape[1] - n_parts * problems.size
         begin = 0
         for c, (k, group) in enumerate(zip(problems, cuts)):
+            payloads = np.array([payloads_of(self.objective, cut.coefficients)(0) for cut in group])
             mine = slopes[:, begin : begin + len(group)]
             first = n_cut_columns + c * n_parts
             self._next[k] = np.column_stack([mine, slopes[:, first : first + n_parts]])
-            self._raise(int(k), np.array([cut.loss for cut in group]), mine.T, *self._witness(int(k), group, mine))
+            known = self._witness(int(k), group, mine)
+            self._raise(int(k), np.array([cut.loss for cut in group]), mine.T, *known, payloads.reshape(len(group), -1))
             begin += len(group)
 
     def _witness(self, k: int, group: list[Cut], slopes: Array) -> tuple[Array, Array]:
@@ -325,16 +333,20 @@ class Bundle(CuttingPlane):
         return misses, np.linalg.norm(points, axis=1)
 
     def _raise(
-        self, k: int, offsets: Array, slopes: Array, misses: Array | float = 0.0, reaches: Array | float = 0.0
+        self,
+        k: int,
+        offsets: Array,
+        slopes: Array,
+        misses: Array | float = 0.0,
+        reaches: Array | float = 0.0,
+        payloads: Array | float = 0.0,
     ) -> None:
         """Add planes (r,), (r, d) to a master, solve it, and note whether that raised the bound."""
         master, gap = self.masters[k], self.best[k][0] - self.dual[k]
-        master.add_planes(offsets, slopes, misses, reaches)
-        master.solve()
-        if master.unbounded:
-            self.status[k] = INFEASIBLE
+        master.add_planes(offsets, slopes, misses, reaches, payloads)
+        self._solve(k)
         before = self.dual[k]
-        self.bound(k, master.dual_value)
+        self.dual[k] = max(before, master.dual_value)
         self._cut_at_minimiser[k] = not self.dual[k] - before > ROUNDS.noticeable * gap
         master.prune(ROUNDS.prune_after)
 

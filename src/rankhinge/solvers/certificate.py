@@ -193,15 +193,18 @@ class Rounding(NamedTuple):
         ``Σ L_i |x_i|``.
     slack : float
         By how much a value of J may be above its plane because it is known to within so much only.
+    largest : float
+        J at 0, if that is more than 1: values of J are of this order.
     """
 
     n_terms: int
     slope: float
     slack: float = 0.0
+    largest: float = 1.0
 
     def allowed(self, length: Any) -> Any:
         """By how much J and a plane that meets it may differ at points of such lengths."""
-        return unit_of_rounding(self.n_terms) * (2.0 + self.slope * np.asarray(length))
+        return unit_of_rounding(self.n_terms) * (2.0 * self.largest + self.slope * np.asarray(length))
 
     def hold(self, planes: Carrying, value: float, length: float, k: int = 0) -> None:
         """Raise `CertificateError` unless the planes meet J where they were cut, and are not above it where w ends.

@@ -56,7 +56,7 @@ class Saved:
     n_passes : float
     history : dict of (K, iterations)
     phase : dict of (K,)
-        Where the method was; empty if the problems were solved in groups.
+        Where the method was; nan for problems that had not begun.
     generator : dict or None
         State of the solver's random generator, if it has one.
     """
@@ -70,10 +70,11 @@ class Saved:
     phase: dict[str, Array] = field(default_factory=dict)
     generator: dict[str, Any] | None = None
 
-    def resume(self, solver: Solver) -> Solver:
-        """The solver of the same problems, whose method and random numbers go on where the others ended."""
-        if self.phase:
-            solver.take_up(self.phase)
+    def resume(self, solver: Solver, group: np.ndarray | None = None) -> Solver:
+        """The solver of the same problems, or of some, whose method and random numbers go on where the others ended."""
+        phase = {name: values if group is None else values[group] for name, values in self.phase.items()}
+        if phase and not any(np.isnan(values).any() for values in phase.values()):
+            solver.take_up(phase)
         if self.generator is not None and hasattr(solver, "generator"):
             solver.generator.bit_generator.state = self.generator
         return solver

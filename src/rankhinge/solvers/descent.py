@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from rankhinge.solvers.protocol import Array, Evaluation, Handle, Objective
+from rankhinge.solvers.protocol import Array, Evaluation, Handle, Objective, payloads_of
 
 __all__ = ["Descent"]
 
@@ -42,19 +43,22 @@ class Plane(NamedTuple):
     """Where f was evaluated last: ``offset + slope @ w``, which lies below f if that is convex.
 
     `miss` is by how much it misses f there, `reach` the length of the longest point so far, whose rounding the scores
-    have inherited.
+    have inherited; `payload` is what the objective has it carry.
     """
 
     offset: float
     slope: Array
     miss: float
     reach: float
+    payload: Array | float = 0.0
 
 
-def _plane(offset: float, slope: Array, w: Array, value: float, reach: float = 0.0) -> Plane:
+def _plane(
+    offset: float, slope: Array, w: Array, value: float, reach: float = 0.0, payload: Array | float = 0.0
+) -> Plane:
     """The plane that was cut at w, where f is `value`; `reach` is that of the plane before."""
     miss = abs(offset + float(slope @ w) - value)
-    return Plane(offset, slope, miss, max(reach, float(np.linalg.norm(w))))
+    return Plane(offset, slope, miss, max(reach, float(np.linalg.norm(w))), payload)
 
 
 class _Found(NamedTuple):
@@ -68,13 +72,19 @@ class _Found(NamedTuple):
     coefficients: Handle
 
 
-class _State:
-    """One problem: its point, value and gradient, and what is known about the curvature."""
+@dataclass
+class State:
+    """One problem: its point, G and its gradient there, the plane of f, and what is known about the curvature.
 
-    def __init__(self, w: Array, value: float, gradient: Array, plane: Plane, n_pairs: int, window: int) -> None:
-        self.w, self.value, self.gradient, self.plane = w, value, gradient, plane
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=n_pairs)
-        self.recent: deque[float] = deque([value], maxlen=window + 1)
+    `pairs` are steps, changes of the gradient and their products; `recent` the last values.
+    """
+
+    w: Array
+    value: float
+    gradient: Array
+    plane: Plane
+    pairs: deque[tuple[Array, Array, float]]
+    recent: deque[float]
 
     def direction(self) -> Array:
         """``-H g`` by the two-loop recursion (Nocedal 1980)."""
@@ -123,7 +133,7 @@ class _Trial:
     from far away to near w⁰ it is a difference of numbers that are larger by orders of magnitude.
     """
 
-    def __init__(self, state: _State, direction: Array, away: Array) -> None:
+    def __init__(self, state: State, direction: Array, away: Array) -> None:
         self.direction, self.step = direction, state.first_step(direction)
         self.value, self.slope = state.value, float(state.gradient @ direction)
         self.distance = 0.5 * float(away @ away)
@@ -170,6 +180,8 @@ class Descent:
     ----------
     active : (m,)
         Problems that have not ended.
+    states : dict of State
+        Of each problem.
     n_passes : int
     """
 
@@ -192,36 +204,22 @@ class Descent:
         points = start[:, self.active]
         self._scores = self._score(points, self.active)
         found = evaluate(self._scores)
-        slopes = self._adjoint(found.coefficients)
+        slopes, payloads = objective.adjoint(found.coefficients), payloads_of(objective, found.coefficients)
+        self.n_passes += 1
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(np.linalg.norm(C[self.active] * slopes)):
                 raise ValueError("the features are so large that squares of slopes overflow: scale them")
-        self._states = {}
-        for c, k in enumerate(self.active):
-            w = points[:, c].copy()
-            offset, bare = float(found.loss[c]), float(found.value[c])
-            value, plane = self._total(k, w, bare), _plane(offset, slopes[:, c], w, bare)
-            self._states[int(k)] = _State(w, value, w - centre[:, k] + C[k] * plane.slope, plane, n_pairs, window)
-
-    def value(self, k: int) -> float:
-        """G of problem k."""
-        return self._states[k].value
-
-    def point(self, k: int) -> Array:
-        """``w`` of problem k, (d,)."""
-        return self._states[k].w
-
-    def plane(self, k: int) -> Plane:
-        """The plane of f at the point of problem k."""
-        return self._states[k].plane
-
-    def leave_out(self, problems: np.ndarray) -> None:
-        """Go on without these problems."""
-        self._keep(~np.isin(self.active, problems))
+        self.states: dict[int, State] = {}
+        for c, k in enumerate(self.active.tolist()):
+            w, bare = points[:, c].copy(), float(found.value[c])
+            away, plane = w - centre[:, k], _plane(float(found.loss[c]), slopes[:, c], w, bare, 0.0, payloads(c))
+            value = 0.5 * float(away @ away) + float(C[k]) * bare
+            recent = deque([value], maxlen=window + 1)
+            self.states[k] = State(w, value, away + C[k] * plane.slope, plane, deque(maxlen=n_pairs), recent)
 
     def step(self) -> None:
         """One iteration for all problems that have not ended."""
-        states = [self._states[int(k)] for k in self.active]
+        states = [self.states[k] for k in self.active.tolist()]
         steepest = [not state.pairs for state in states]
         trials = [_Trial(s, s.direction(), s.w - self.centre[:, k]) for k, s in zip(self.active, states)]
         ahead = self._score(np.stack([trial.direction for trial in trials], axis=1), self.active)
@@ -237,13 +235,14 @@ class Descent:
                 # Curvature learnt elsewhere may mislead: forget it, and end only if the gradient itself does not help.
                 state.pairs.clear()
             ended.append(state.settled(self.tol) if trial.found is not None else was_steepest)
-        self._keep(~np.array(ended))
+        if any(ended):
+            self.keep(~np.array(ended))
 
-    def _keep(self, going: np.ndarray) -> None:
-        """Leave out the problems that have ended."""
-        if not going.all():
+    def keep(self, going: np.ndarray) -> None:
+        """Go on with these of the active problems only, (m,) bool."""
+        if going.any():
             self._scores = self.objective.select(self._scores, np.flatnonzero(going))
-            self.active = self.active[going]
+        self.active = self.active[going]
 
     def _search(self, ahead: Handle, trials: list[_Trial]) -> None:
         """Line searches side by side: an inference for each that has not ended."""
@@ -259,33 +258,29 @@ class Descent:
             along = self.objective.dots(found.coefficients, there)
             C = self.C[self.active[going]]
             for place, c in enumerate(going):
-                u = self.objective.select(found.coefficients, np.array([place]))
+                u = found.coefficients
+                u = u if going.size == 1 else self.objective.select(u, np.array([place]))
                 value, slope = C[place] * found.value[place], C[place] * along[place]
                 trials[c].learn(float(value), float(slope), float(found.value[place]), float(found.loss[place]), u)
 
-    def _move(self, moved: np.ndarray, states: list[_State], trials: list[_Trial]) -> None:
+    def _move(self, moved: np.ndarray, states: list[State], trials: list[_Trial]) -> None:
         """Go where the line searches have led: one pass for the gradients there."""
         found = [trials[c].found for c in moved]
-        slopes = self._adjoint(self.objective.join([one.coefficients for one in found]))
-        for slope, one, c in zip(slopes.T, found, moved):
+        coefficients = [one.coefficients for one in found]
+        joined = coefficients[0] if len(found) == 1 else self.objective.join(coefficients)
+        slopes, payloads = self.objective.adjoint(joined), payloads_of(self.objective, joined)
+        self.n_passes += 1
+        for place, (slope, one, c) in enumerate(zip(slopes.T, found, moved)):
             k, w = int(self.active[c]), states[c].w + one.step * trials[c].direction
             gradient = w - self.centre[:, k]
             value = 0.5 * float(gradient @ gradient) + one.loss
             gradient += self.C[k] * slope
             # Of its own: the slopes of all problems would stay as long as one of them.
-            plane = _plane(one.offset, slope.copy(), w, one.bare, states[c].plane.reach)
+            plane = _plane(one.offset, slope.copy(), w, one.bare, states[c].plane.reach, payloads(place))
             states[c].move(w, value, gradient, plane)
-
-    def _total(self, k: int, w: Array, value: float) -> float:
-        away = w - self.centre[:, k]
-        return 0.5 * float(away @ away) + float(self.C[k]) * value
 
     def _score(self, weights: Array, problems: np.ndarray) -> Handle:
         if not weights.any():
             return self.objective.zeros(problems)
         self.n_passes += 1
         return self.objective.score(weights, problems)
-
-    def _adjoint(self, coefficients: Handle) -> Array:
-        self.n_passes += 1
-        return self.objective.adjoint(coefficients)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankhinge.solvers.base import Solver
 from rankhinge.solvers.certificate import Carrying
-from rankhinge.solvers.protocol import Array, Objective
+from rankhinge.solvers.protocol import Array, Objective, Planes
 
 __all__ = ["InTurn"]
 
@@ -30,6 +30,8 @@ class InTurn(Solver):
     begin : callable
         ``begin(group)``: the solver of a group, whose problems are ``0 … m - 1``. That of the first is made at once.
     start : (d, K), optional
+    keep_planes : bool
+        Whether the planes of groups that have ended are wanted, for a checkpoint.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class InTurn(Solver):
         groups: Sequence[np.ndarray],
         begin: Callable[[np.ndarray], Solver],
         start: Array | None = None,
+        keep_planes: bool = False,
     ) -> None:
         super().__init__(objective, np.ones(objective.n_problems), start=start)
         self._begin, self._waiting, self._passes_before = begin, list(groups[1:]), 0.0
@@ -45,6 +48,9 @@ class InTurn(Solver):
         self._solver: Solver | None = begin(groups[0])
         self._ended: list[tuple[np.ndarray, dict[str, Array]]] = []
         self._carrying: dict[int, Carrying] = {}
+        self._keep_planes = keep_planes
+        self._planes: dict[int, Planes] = {}
+        self._phases: list[tuple[np.ndarray, dict[str, Array]]] = []
 
     def step(self) -> None:
         """One step of the group whose turn it is."""
@@ -56,15 +62,21 @@ class InTurn(Solver):
             # Last: an interrupt must not find it beside the problems of another group.
             self._solver = begun
         solver = self._solver
-        solver.step()
-        for place, k in enumerate(self._group):
-            self.best[k], self.dual[k] = solver.best[place], solver.dual[place]
-            self.n_iter[k], self.status[k] = solver.n_iter[place], solver.status[place]
+        try:
+            solver.step()
+        finally:
+            # After an interrupt, too: what it says of its planes is seen from its own best points.
+            for place, k in enumerate(self._group):
+                self.best[k], self.dual[k] = solver.best[place], solver.dual[place]
+                self.n_iter[k], self.status[k] = solver.n_iter[place], solver.status[place]
         self.n_passes = self._passes_before + solver.n_passes
         self._report = solver.report()
         if solver.done:
             self._ended.append((self._group, self._history_of(solver)))
             self._carrying.update((int(k), solver.carrying(place)) for place, k in enumerate(self._group))
+            if self._keep_planes:
+                self._planes.update(zip(self._group.tolist(), solver.planes(), strict=True))
+                self._phases.append((self._group, solver.phase()))
             # What it holds is what the next one needs.
             self._solver = None
 
@@ -74,6 +86,24 @@ class InTurn(Solver):
         if self._solver is not None and place.size:
             return self._solver.carrying(int(place[0]))
         return self._carrying.get(k, Carrying.none())
+
+    def planes(self) -> list[Planes]:
+        """Those of the groups that have begun; without `keep_planes` those of the present one."""
+        known = dict(self._planes)
+        if self._solver is not None:
+            known.update(zip(self._group.tolist(), self._solver.planes(), strict=True))
+        return [known.get(k, none) for k, none in enumerate(super().planes())]
+
+    def phase(self) -> dict[str, Array]:
+        """As of the groups' solvers; nan for problems whose turn has not come."""
+        parts = list(self._phases)
+        if self._solver is not None:
+            parts.append((self._group, self._solver.phase()))
+        phase: dict[str, Array] = {}
+        for group, values in parts:
+            for name, own in values.items():
+                phase.setdefault(name, np.full(len(self.best), np.nan))[group] = own
+        return phase
 
     def _history_of(self, solver: Solver) -> dict[str, Array]:
         """The history of a group, with the time and the passes of all."""

@@ -16,9 +16,9 @@ it was cut. It does not depend on C or on the centre.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +26,15 @@ from numpy.typing import NDArray
 from rankhinge.solvers.certificate import Carrying
 
 __all__ = [
-    "BlockObjective",
-    "Constraints",
     "Evaluation",
     "Handle",
     "Objective",
+    "PayloadObjective",
     "Planes",
     "SolverResult",
     "SpanObjective",
     "TightObjective",
-    "Violation",
+    "payloads_of",
 ]
 
 Array: TypeAlias = NDArray[np.float64]
@@ -150,40 +149,22 @@ class TightObjective(Objective, Protocol):
         """``J(s) - r . s`` for the coefficients r of each problem that `reference` holds. No pass."""
 
 
-@runtime_checkable
-class BlockObjective(Protocol):
-    """One problem's J as a weighted mean of blocks (queries): ``J = sum_q weight_q J_q``."""
+class PayloadObjective(Protocol):
+    """An objective whose planes carry something besides, for those who move them when the objective changes."""
 
-    n_features: int
-    n_problems: int
+    def payload_width(self, problem: int) -> int:
+        """How many numbers a plane of this problem carries."""
 
-    def block_weights(self, problem: int) -> Array:
-        """Weights of the blocks, positive, sum 1; shape (n_blocks,)."""
-
-    def block_plane(self, weights: Array, problem: int, block: int) -> tuple[float, Array, float]:
-        """Plane (b, g) of ``J_q``, not weighted, cut at ``weights`` of shape (d,), and ``J_q`` there."""
+    def payloads(self, coefficients: Handle) -> list[Array]:
+        """What the plane of each column is to carry, (width,) each. No pass."""
 
 
-class Violation(NamedTuple):
-    """Violated constraints ``rows @ w >= bounds`` of one problem, with names to tell them apart."""
-
-    names: Indices
-    rows: Array
-    bounds: Array
-
-
-class Constraints(Protocol):
-    """Hard linear constraints, generated as they are violated; each holds if it lacks no more than `tol` (1 + |c|)."""
-
-    tol: float
-
-    def violated(self, weights: Array, scores: Handle, problems: Indices) -> list[Violation]:
-        """For each column of `weights` (d, m), the worst constraints that it violates.
-
-        `scores` is the handle of the same points, for those who can read the violation off it.
-        No more than a few dozen at a time; none if all hold within the constraints' own tolerance,
-        which is then the tolerance of the result.
-        """
+def payloads_of(objective: Objective, coefficients: Handle) -> Callable[[int], Array | float]:
+    """What the plane of each column is to carry; nothing, unless it is a `PayloadObjective`."""
+    if not hasattr(objective, "payloads"):
+        return lambda column: 0.0
+    found: list[Array] = objective.payloads(coefficients)
+    return found.__getitem__
 
 
 @dataclass(frozen=True)
@@ -196,12 +177,15 @@ class Planes:
     slopes : (t, d)
     misses, reaches : (t,), optional
         As of `Carrying`; 0 if they are not known.
+    payloads : (t, width), optional
+        What the objective has them carry.
     """
 
     offsets: Array
     slopes: Array
     misses: Array | None = None
     reaches: Array | None = None
+    payloads: Array | None = None
 
     def seen_from(self, w: Array) -> Carrying:
         """What the certificate asks of the planes if a fit ends at w, (d,)."""

@@ -9,12 +9,13 @@ the master problem's minimiser, so that the small model begins where the whole m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from rankhinge.solvers.master import Master
-from rankhinge.solvers.protocol import Array, Constraints, Handle, SpanObjective
+from rankhinge.solvers.protocol import Array, Handle, SpanObjective
 
 __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 
@@ -155,6 +156,9 @@ class Probe:
             self.cuts = [*rest[: n_cuts - 1], newest]
 
 
+Admit: TypeAlias = Callable[[list[Probe], list[Array], Handle, np.ndarray], np.ndarray]
+
+
 def search(
     objective: SpanObjective,
     probes: list[Probe],
@@ -164,7 +168,7 @@ def search(
     *,
     n_turns: int,
     n_cuts: int,
-    constraints: Constraints | None = None,
+    admit: Admit,
 ) -> None:
     """Run the probes of several problems side by side.
 
@@ -180,6 +184,9 @@ def search(
         Inferences at most.
     n_cuts : int
         How many cuts each probe keeps.
+    admit : callable
+        ``admit(probes, points, scores, problems)``: which points, by their coordinates in the spans of these probes,
+        may be the best, (m,) bool.
     """
     going = np.arange(len(probes))
     for turn in range(n_turns):
@@ -199,34 +206,13 @@ def search(
         scores = objective.mix(span, np.stack(points))
         found = objective.evaluate(scores)
         slopes = objective.slopes(found.coefficients, span)
-        feasible = _check(constraints, probes, going, points, scores, problems)
+        admitted = admit([probes[p] for p in going], points, scores, problems[going])
         for c, p in enumerate(going):
             u = found.coefficients
             u = u if going.size == 1 else objective.select(u, np.array([c]))
             probe = probes[p]
             probe.learn(float(found.loss[c]), slopes[c], u, points[c], float(found.value[c]))
-            if feasible[c]:
+            if admitted[c]:
                 probe.improve(points[c], float(found.value[c]))
     for probe in probes:
         probe.small.solve()
-
-
-def _check(
-    constraints: Constraints | None,
-    probes: list[Probe],
-    going: np.ndarray,
-    points: list[Array],
-    scores: Handle,
-    problems: np.ndarray,
-) -> np.ndarray:
-    """Add violated hard constraints to both masters; which points satisfy all of them."""
-    feasible = np.ones(going.size, dtype=bool)
-    if constraints is None:
-        return feasible
-    weights = np.stack([probes[p].point(c) for p, c in zip(going, points)], axis=1)
-    for c, violation in enumerate(constraints.violated(weights, scores, problems[going])):
-        feasible[c] = violation.names.size == 0
-        probe = probes[going[c]]
-        new = probe.master.constrain(violation)
-        probe.small.add(new.bounds, new.rows @ probe.basis, new.names)
-    return feasible

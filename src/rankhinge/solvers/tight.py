@@ -40,7 +40,8 @@ __all__ = ["Tight"]
 class TightPolicy(NamedTuple):
     """How the descent goes, and how the tolerance is shared."""
 
-    # A window of iterations of the descent that gain less than this part of the tolerance ends it.
+    # So many iterations of the descent that gain less than this part of the tolerance end it.
+    window: int = 2
     finer: float = 0.1
     # Of the tolerance, for the gap of the convex problem, and for the way from where it touches G to its best point:
     # together they are the gap that is reported.
@@ -80,8 +81,6 @@ class Tight(Solver):
         ``w0``.
     certify : bool
         Without it the descent alone is run, and there is no gap.
-    window : int
-        How many iterations of the descent its progress is judged over.
     random_state : int, optional
         For the bundle solver.
     **options
@@ -96,12 +95,11 @@ class Tight(Solver):
         C: Array,
         *,
         certify: bool = True,
-        window: int = 5,
         random_state: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(objective, C, **options)
-        self.certify, self.window, self.random_state = certify, window, random_state
+        self.certify, self.random_state = certify, random_state
         self._planes = self.initial_planes
         # Of the tangents of the last round, (K, d).
         self._slopes = np.zeros_like(self.centre.T)
@@ -145,6 +143,9 @@ class Tight(Solver):
             taking_part = self._inner.active
             self._certify_further(self._inner)
         else:
+            if self._descent is not None and not np.isin(self._descent.active, active).all():
+                # Who is at max_iter goes no further.
+                self._descent.keep(np.isin(self._descent.active, active))
             taking_part = active if self._descent is None else self._descent.active
             self._descend(active)
         self.n_iter[taking_part] += 1
@@ -153,10 +154,12 @@ class Tight(Solver):
             self._keep_carrying(self._inner, late)
             # It has not ended, but may have led lower already.
             self._follow(self._inner, late, 0.0)
+            for k in late:
+                self._inner.status[k] = MAX_ITER
         self._end(late, [MAX_ITER] * late.size)
         elapsed = time.perf_counter() - self._began
         dual = np.where(np.isinf(self.dual), np.nan, self.dual)
-        self._history.append((self.primal, dual, self.gaps(), elapsed, self.n_passes))
+        self._history.append((self.primal, dual, elapsed, self.n_passes))
 
     def _descend(self, active: np.ndarray) -> None:
         """One step of the descent, which begins at the best points so far."""
@@ -170,15 +173,15 @@ class Tight(Solver):
             tol = POLICY.finer * self.tol * (POLICY.coarser if self._climbing(active) else 1.0)
             evaluate = self.objective.evaluate_tight
             self._descent = Descent(
-                self.objective, evaluate, self._present, self.centre, start, active, tol=tol, window=self.window
+                self.objective, evaluate, self._present, self.centre, start, active, tol=tol, window=POLICY.window
             )
             self._counted, self._in_stage = 0.0, 0
-        else:
+        elif self._descent.active.size:
             self._descent.step()
         self._in_stage += 1
         self._count(self._descent.n_passes)
         for k in active:
-            self.offer(int(k), self._value(int(k), self._descent), self._descent.point(int(k)))
+            self.offer(int(k), self._value(int(k), self._descent), self._descent.states[int(k)].w)
         ended = self._descent.active.size == 0
         if self._climbing(active):
             if ended or self._in_stage > POLICY.stage:
@@ -220,8 +223,8 @@ class Tight(Solver):
 
     def _value(self, k: int, descent: Descent) -> float:
         """G of problem k where the descent is, with C itself."""
-        distance = self.regulariser(k, descent.point(k))
-        return distance + float(self.C[k] / self._present[k]) * (descent.value(k) - distance)
+        distance = self.regulariser(k, descent.states[k].w)
+        return distance + float(self.C[k] / self._present[k]) * (descent.states[k].value - distance)
 
     def _begin_certificate(self, active: np.ndarray) -> None:
         """The convex problem above G at the best points: H becomes linear."""

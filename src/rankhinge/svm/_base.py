@@ -16,16 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankhinge._validation import in_native_order, refuse_masked
 from rankhinge.features import feature_map
-from rankhinge.losses import RankingLoss
+from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.problems.door import Opened, container_of
-from rankhinge.solvers import SOLVERS, Deadline
+from rankhinge.solvers import NEVER, SOLVERS, Deadline
 from rankhinge.svm._fitting import earlier_model
-from rankhinge.svm.bounds import bound_in_force, refuse_strangers
 from rankhinge.svm.containers import fit_opened
 from rankhinge.svm.fit import Fitted, Given, Seen
 from rankhinge.svm.flat import warn_of_flaws
 from rankhinge.svm.threshold import Cut
-from rankhinge.svm.tuning import Tuning
+from rankhinge.svm.tuning import Tuning, refuse_strangers
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -82,27 +81,36 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     def _validated(self, *arrays: Any, reset: bool = True, **options: Any) -> Any:
         """X (and y) as the feature maps take it: not copied if it is an array of numbers already."""
         if container_of(arrays[0]) is not None:
-            raise TypeError(f"{type(self).__name__} takes no {type(arrays[0]).__name__}: give an array, or use RankSVC")
+            raise TypeError(
+                f"{type(self).__name__} takes no {type(arrays[0]).__name__}: give an array, or use RankSVC or SVMRanker"
+            )
         for array, name in zip(arrays, ("X", "y"), strict=False):
-            refuse_masked(array, name)
-        arrays = (in_native_order(arrays[0]), *arrays[1:])
+            if isinstance(array, np.ma.MaskedArray):
+                refuse_masked(array, name)
+        if hasattr(arrays[0], "tocsr"):
+            arrays = (in_native_order(arrays[0]), *arrays[1:])
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
 
     # Machines without these have nothing to choose.
     bound: str = "convex"
     standardize: str | bool | float = False
     max_time: float | None = None
+    warm_start: bool = False
+    checkpoint: Any = None
 
     @property
     def _bound(self) -> str:
-        """The bound in force."""
-        return bound_in_force(self.bound, getattr(self, "loss", "ap"))
+        """The bound in force: ``"auto"`` is the tight one, unless the loss ranks nothing."""
+        ranks = get_loss(getattr(self, "loss", "ap")).is_ranking
+        if self.bound == "tight" and not ranks:
+            raise ValueError("bound='tight' compares rankings: loss='zero-one' has none")
+        return self.bound if self.bound != "auto" else "tight" if ranks else "convex"
 
     def _tuning(self) -> Tuning:
         """What the user has chosen; what the bound does not use is refused."""
-        refuse_strangers(self, self._bound)
-        deadline = Deadline.after(self.max_time)
-        if self._bound == "convex":
+        bound, deadline = self._bound, NEVER if self.max_time is None else Deadline.after(self.max_time)
+        refuse_strangers(self, bound)
+        if bound == "convex":
             return Tuning(self.C, deadline=deadline)
         return Tuning("auto", self.reach, self.scale, self.init_C, self.init, deadline)
 
@@ -114,17 +122,19 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return feature_map(self._validated(X, reset=False)).scores(np.atleast_2d(self.coef_).T).T
 
-    def _earlier_coef(self, seen: Seen, *n_problems: int) -> NDArray[np.float64] | None:
-        """Coefficients of the previous fit, if a warm start is wanted and they are those of as many problems."""
+    def _warm_start(self, seen: Seen, usable: NDArray[np.bool_] | None) -> NDArray[np.float64] | None:
+        """Coefficients (d, K) of the previous fit, if they are those of as many problems; None: there is one."""
         coef: NDArray[np.float64] = earlier_model(self).get("coef_", np.empty(0))
-        if not getattr(self, "warm_start", False) or coef.shape != (*n_problems, seen.coordinates.n_features):
+        shape = () if usable is None else (usable.size,)
+        if coef.shape != (*shape, seen.coordinates.n_features):
             return None
-        return seen.coordinates.inside(coef)
+        inside = seen.coordinates.inside(coef)
+        return inside[:, None] if usable is None else inside[usable].T
 
-    def _fit_opened(self, data: Opened, given: Given, rule: Cut | None = None) -> Fitted:
+    def _fit_opened(self, data: Opened, given: Given, rule: Cut | None = None, tuning: Tuning | None = None) -> Fitted:
         """Fit data that entered by the door for containers."""
         try:
-            return fit_opened(self, data, given, rule)
+            return fit_opened(self, data, given, rule, tuning)
         except BaseException:
             # A traceback would hold what lies elsewhere for as long as somebody looks at it.
             getattr(data, "close", lambda: None)()
@@ -134,8 +144,11 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         """Take all attributes of a model at once: an interrupt finds none of them or all. The only place that does."""
         self.__dict__.update(fitted.attributes)
         if fitted.interrupt is not None:
+            # A traceback would hold what lies elsewhere for as long as somebody looks at it.
+            getattr(fitted.objective, "close", lambda: None)()
             raise fitted.interrupt
-        warn_of_flaws(self, fitted.result, fitted.objective)
+        if not ((fitted.result.gap <= self.tol).all() and fitted.result.coef.any(axis=0).all()):
+            warn_of_flaws(self, fitted.result, fitted.objective)
         return self
 
     @contextmanager

@@ -1,11 +1,11 @@
-"""What a fit owes its user besides a model: never half of one, and warnings that point at the user's own line."""
+"""What a fit owes its user besides a model: never half of one, and words for what is wrong or missing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from threading import get_ident
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,8 +17,11 @@ from rankhinge.solvers import SolverResult
 from rankhinge.solvers.base import LEFT_OUT
 
 __all__ = [
+    "OF_CLASSES",
+    "OF_LISTS",
     "Unfinished",
     "earlier_model",
+    "explaining",
     "fitted_names",
     "fitting",
     "interrupts",
@@ -30,6 +33,23 @@ __all__ = [
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 _PACKAGE = "rankhinge"
+# Arguments that users of other libraries try, and what there is instead.
+_ONE_LIST = "all rows are one list here; SVMRanker ranks many, given the query of each row as qid="
+OF_CLASSES = {
+    "sample_weight": "a ranking has no sample weights. mask= leaves entries of a multilabel y out; SVMRanker weighs "
+    "whole lists, with query_weight=",
+    "class_weight": "the loss compares positives with negatives, however many there are of each. Where predict draws "
+    "the line is threshold=",
+    "group": _ONE_LIST,
+    "groups": _ONE_LIST,
+    "qid": _ONE_LIST,
+}
+OF_LISTS = {
+    "sample_weight": "a ranking has no sample weights. query_weight= weighs whole queries",
+    "class_weight": "labels are grades, weighed by gains= and level_weights=. query_weight= weighs whole queries",
+    "group": "sizes of groups become the query of each row by qid=np.repeat(np.arange(len(group)), group)",
+    "groups": "the query of each row is qid=",
+}
 
 
 def fitting(fit: Fit) -> Fit:
@@ -166,3 +186,24 @@ class Unfinished:
                 "with a larger max_iter, or with features that are scaled",
                 ConvergenceWarning,
             )
+
+
+def explaining(remedies: Mapping[str, str]) -> Callable[[Fit], Fit]:
+    """A method that explains why it does not take some arguments; its signature stays what it is.
+
+    Were they in the signature, scikit-learn's tools would find that weights are supported, and pass them.
+    """
+
+    def decorate(method: Fit) -> Fit:
+        strange = remedies.keys() - signature(method).parameters.keys()
+
+        @wraps(method)
+        def explained(self: Any, *arguments: Any, **options: Any) -> Any:
+            for name in sorted(strange & options.keys()):
+                raise TypeError(f"{type(self).__name__} takes no {name}: {remedies[name]}")
+            return method(self, *arguments, **options)
+
+        # To a type checker it is another function; `wraps` gives it the signature of the first.
+        return explained  # type: ignore[return-value]
+
+    return decorate

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankhinge.objective import RankingObjective
-from rankhinge.solvers import Checkpoint, Saved, Solver
+from rankhinge.objective.errors import EngineLostError
+from rankhinge.solvers import Checkpoint
 
-__all__ = ["NO_FILE", "Keeper", "keeper_of"]
+__all__ = ["checkpoint_of", "naming"]
 
 # Rows that are looked at, evenly spread: enough to tell one set from another, at no cost.
 _SAMPLED_ROWS = 64
@@ -19,34 +22,21 @@ _SAMPLED_ROWS = 64
 _MAY_CHANGE = {"checkpoint", "max_iter", "max_time", "n_jobs", "tol", "verbose", "warm_start"}
 
 
-class Keeper:
-    """What a fit does with its file, or without one.
-
-    Parameters
-    ----------
-    file : Checkpoint, optional
-    """
-
-    def __init__(self, file: Checkpoint | None = None) -> None:
-        self._file = file
-        self.saved: Saved | None = None if file is None else file.load()
-
-    def note(self, solver: Solver, result: Any, chosen: dict[str, NDArray[np.float64]]) -> None:
-        """Write now and then."""
-        if self._file is not None:
-            self._file.note(solver, result, chosen)
-
-    def end(self, solver: Solver, result: Any, chosen: dict[str, NDArray[np.float64]]) -> None:
-        """Write at the end."""
-        if self._file is not None:
-            self._file.write(solver, result, chosen)
+@contextmanager
+def naming(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Inside, the error of a fit that has lost its samples says where the fit can be taken up, if it can."""
+    try:
+        yield
+    except EngineLostError as error:
+        if path is None or not os.path.exists(path):
+            raise
+        raise EngineLostError(
+            f"{error}; what it had reached is in {os.fspath(path)}: the same fit with this checkpoint goes on there"
+        ) from error
 
 
-NO_FILE = Keeper()
-
-
-def keeper_of(machine: Any, objective: Any, given: Any) -> Keeper:
-    """The keeper of a fit; raises if its file is that of another one.
+def checkpoint_of(machine: Any, objective: Any, given: Any) -> Checkpoint:
+    """The file that a fit is kept in.
 
     Parameters
     ----------
@@ -54,8 +44,7 @@ def keeper_of(machine: Any, objective: Any, given: Any) -> Keeper:
     objective : FitObjective
     given : Given
     """
-    path = getattr(machine, "checkpoint", None)
-    return NO_FILE if path is None else Keeper(Checkpoint(path, _fingerprint(machine, objective, given)))
+    return Checkpoint(machine.checkpoint, _fingerprint(machine, objective, given))
 
 
 def _fingerprint(machine: Any, objective: Any, given: Any) -> dict[str, str]:
@@ -65,13 +54,16 @@ def _fingerprint(machine: Any, objective: Any, given: Any) -> dict[str, str]:
         "shape": f"{objective.n_samples} x {objective.n_features}",
         "type": str(getattr(given.X, "dtype", "")),
     }
+    index = np.unique(np.linspace(0, objective.n_samples - 1, _SAMPLED_ROWS).astype(np.int64))
     if isinstance(objective, RankingObjective):
-        index = np.unique(np.linspace(0, objective.n_samples - 1, _SAMPLED_ROWS).astype(np.int64))
         # In the coordinates of the fit: its planes mean nothing in others.
         marks |= {"rows": _checksum(objective.features.rows(index)), "y": _checksum(given.y)}
         marks |= {name: _checksum(values) for name, values in given.metadata.items() if values is not None}
+    elif not hasattr(objective, "marks"):
+        raise TypeError(f"checkpoint=: samples in a {type(objective).__name__} have nothing to be known by")
     else:
-        marks["samples, positives, negatives"] = " ".join(str(part.tolist()) for part in objective.counts())
+        # Weights are those of the columns as they are measured, which follows from rows and parameters.
+        marks |= objective.marks(index)
     for name, value in sorted(machine.get_params(deep=False).items()):
         if name not in _MAY_CHANGE:
             marks[name] = _checksum(value) if np.size(value) > 8 else repr(value)

@@ -8,10 +8,11 @@ import numpy as np
 
 from rankhinge.losses import get_loss
 from rankhinge.problems.door import Opened
-from rankhinge.svm._fitting import earlier_model, warn_user
-from rankhinge.svm.coordinates import in_units
+from rankhinge.svm._fitting import warn_user
+from rankhinge.svm.coordinates import AsGiven
 from rankhinge.svm.fit import Certified, Fit, Fitted, Given, Seen, fit_linear, unit_of_features
 from rankhinge.svm.threshold import Cut
+from rankhinge.svm.tuning import Tuning
 
 __all__ = ["fit_opened"]
 
@@ -28,7 +29,9 @@ class _Elsewhere:
         self.shape = shape
 
 
-def fit_opened(machine: Any, data: Opened, given: Given, rule: Cut | None = None) -> Fitted:
+def fit_opened(
+    machine: Any, data: Opened, given: Given, rule: Cut | None = None, tuning: Tuning | None = None
+) -> Fitted:
     """Fit data that lie elsewhere; as of `rankhinge.svm.fit`, but for what takes arrays.
 
     Parameters
@@ -39,6 +42,8 @@ def fit_opened(machine: Any, data: Opened, given: Given, rule: Cut | None = None
         What `fit` was given, untouched.
     rule : Cut, optional
         How decisions are made of scores, for classifiers.
+    tuning : Tuning, optional
+        What a search has chosen; default: what the machine was given.
     """
     if not data.usable.any():
         raise ValueError("no label has both a positive and a negative sample: there is nothing to rank")
@@ -49,16 +54,19 @@ def fit_opened(machine: Any, data: Opened, given: Given, rule: Cut | None = None
         )
     if machine.solver in _LIST_BY_LIST:
         raise ValueError(f"solver={machine.solver!r} goes list by list, on arrays in memory: choose solver='bundle'")
-    tuning = machine._tuning()
+    tuning = machine._tuning() if tuning is None else tuning
     sigma, bearing = unit_of_features(machine, data.variances, data.feature_names)
     objective = data.objective(get_loss(machine.loss), sigma)
     if hasattr(objective, "slack"):
         # What inference may leave open of a value is nothing beside the gap.
         objective.slack = _SLACK * machine.tol
-    coordinates = in_units(data.n_features, sigma)
+    coordinates = AsGiven(data.n_features, sigma)
     scale = np.ones(data.n_features) if sigma is None else sigma
     seen = Seen(_Elsewhere((objective.n_samples, data.n_features)), coordinates, scale, bearing)
-    warm = machine._earlier_coef(seen, *(() if rule is None else (data.usable.size,)))
+
+    start = None
+    if getattr(machine, "warm_start", False):
+        start = machine._warm_start(seen, None if rule is None else data.usable)
 
     def describe(certified: Certified) -> dict[str, Any]:
         found: dict[str, Any] = data.attributes | {"n_features_in_": data.n_features, "coef_": certified.coef[0]}
@@ -84,7 +92,6 @@ def fit_opened(machine: Any, data: Opened, given: Given, rule: Cut | None = None
             given,
             describe=describe,
             rule=rule,
-            earlier=earlier_model(machine),
-            start=None if warm is None else np.atleast_2d(warm)[data.usable].T,
+            start=start,
         )
     )

@@ -20,7 +20,8 @@ their means then. Ids and timestamps would otherwise round away what the other c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,28 @@ from scipy import sparse
 
 from rankhinge.features import BLOCK_ENTRIES, WeightedColumns
 
-__all__ = ["AsGiven", "Coordinates", "fewer", "in_units", "weighted"]
+__all__ = ["AsGiven", "Coordinates", "fewer", "weighted"]
 
 # Left out are empty columns that are at least this part of all: new indices of the entries are to be worth it.
 _WORTH_IT = 1 / 2
-# The row space takes products of all pairs of samples. They are worth it for a single fit to so many samples, and for
-# the square root of k as many if k problems share them; and for so many features a sample.
-_SAMPLES, _FEATURES, _FEATURES_PER_SAMPLE = 400, 1024, 8
 # Of singular values, in parts of the largest, for rows of length 1: below the first there is nothing but rounding, and
 # below the second a score says less about a coordinate than rounding hides.
 _NOTHING, _UNCERTAIN = np.finfo(np.float64).eps, np.finfo(np.float64).eps ** 0.5
+
+
+class RowSpacePolicy(NamedTuple):
+    """Where coordinates in the space of the rows are worth the products of all pairs of samples.
+
+    For a single fit to so many samples, for the square root of k as many if k problems share them; with so many
+    features, in all and for each sample.
+    """
+
+    samples: int = 400
+    features: int = 1024
+    features_a_sample: int = 8
+
+
+ROW_SPACE = RowSpacePolicy()
 
 
 class Coordinates(Protocol):
@@ -47,8 +60,6 @@ class Coordinates(Protocol):
     # Passes over X that it takes to find them, and to go back to the features.
     there: int
     back: int
-    # Whether each belongs to one feature.
-    of_features: bool
     # X itself, and the lengths of the rows that stand for its own, where these are others.
     whole: Any
     lengths: NDArray[np.float64] | None
@@ -60,26 +71,28 @@ class Coordinates(Protocol):
         """Coefficients of all features, (..., d)."""
 
 
+@dataclass
 class AsGiven:
-    """The features themselves."""
+    """The features themselves, or divided by a scale (d,): σ∘w inside, w outside."""
 
-    there, back, of_features, whole = 0, 0, True, None
+    n_features: int
+    scale: NDArray[np.float64] | None = None
+    there: int = 0
+    back: int = 0
+    whole: Any = None
     lengths: NDArray[np.float64] | None = None
 
-    def __init__(self, n_features: int) -> None:
-        self.n_features = n_features
-
     def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        return coef
+        return coef if self.scale is None else coef * self.scale
 
     def everywhere(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        return coef
+        return coef if self.scale is None else coef / self.scale
 
 
 class _Columns:
     """Some of the columns; the others have the weight 0."""
 
-    there, back, of_features, whole = 0, 0, True, None
+    there, back, whole = 0, 0, None
     lengths: NDArray[np.float64] | None = None
 
     def __init__(self, n_features: int, used: NDArray[np.int64]) -> None:
@@ -97,34 +110,43 @@ class _Columns:
 class _RowSpace:
     """Coordinates in the space of the rows: ``Qᵀ w`` for ``Xᵀ = Q R``."""
 
-    there, back, of_features = 1, 3, False
+    there, back = 1, 3
 
     def __init__(self, X: Any, R: NDArray[np.float64], centred: bool) -> None:
         self.whole, self._centred, self.n_features = X, centred, X.shape[1]
         self.lengths: NDArray[np.float64] | None = np.linalg.norm(R, axis=0)
         # Rows of length 1: short ones must not drown beside long ones.
-        lengths = np.where(R.any(axis=0), self.lengths, 1.0)
-        left, values, right = np.linalg.svd(R / lengths)
-        kept, certain = (values > least * values[0] for least in (len(R) * _NOTHING, _UNCERTAIN))
-        self._inverse = (right[kept].T / values[kept]) @ left[:, kept].T / lengths[:, None]
-        self._certain = left[:, certain] @ left[:, certain].T
+        self._unit = np.where(R.any(axis=0), self.lengths, 1.0)
+        left, values, right = np.linalg.svd(R / self._unit)
+        # Factors, never their product: entries of the inverse as large as 1 / ε would hide all that is certain.
+        self._left, self._values, self._right = (
+            part[: np.count_nonzero(values > len(R) * _NOTHING * values[0])] for part in (left.T, values, right)
+        )
+        self._n_certain = np.count_nonzero(values > _UNCERTAIN * values[0])
 
     def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._from_scores(np.atleast_2d(coef)).reshape(*coef.shape[:-1], -1)
+        certain = self._from_scores(np.atleast_2d(coef)) @ self._left[: self._n_certain]
+        return certain.reshape(*coef.shape[:-1], -1)
 
     def everywhere(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        wanted = np.atleast_2d(coef)
-        whole = self._adjoint(wanted @ self._inverse.T)
-        missing = wanted @ self._certain - self._from_scores(whole)
-        whole += self._adjoint(missing @ self._inverse.T)
+        wanted = np.atleast_2d(coef) @ self._left.T
+        whole = self._of_features(wanted)
+        whole += self._of_features(wanted[:, : self._n_certain] - self._from_scores(whole))
         return whole.reshape(*coef.shape[:-1], -1)
 
     def _from_scores(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``Qᵀ w`` as far as the scores of w tell it."""
+        """``Qᵀ w`` along the left vectors of which scores tell something."""
         scores = np.zeros((len(coef), self.whole.shape[0]))
         for part, block in _column_blocks(self.whole, self._centred):
             scores += coef[:, part] @ block.T
-        return scores @ self._inverse @ self._certain
+        certain = slice(self._n_certain)
+        along: NDArray[np.float64] = (scores / self._unit) @ self._right[certain].T / self._values[certain]
+        return along
+
+    def _of_features(self, along: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``Xᵀ R⁻¹ w'`` for w' that is known along the first left vectors."""
+        part = slice(along.shape[1])
+        return self._adjoint((along / self._values[part]) @ self._right[part] / self._unit)
 
     def _adjoint(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """``Xᵀ u``, row by row."""
@@ -136,8 +158,6 @@ class _RowSpace:
 
 class _Weighted:
     """Coefficients of features that are divided by a scale: σ∘w inside, w outside."""
-
-    of_features = False
 
     def __init__(self, inner: Coordinates, scale: NDArray[np.float64]) -> None:
         self._inner, self._scale = inner, scale
@@ -152,11 +172,6 @@ class _Weighted:
         return outside
 
 
-def in_units(n_features: int, scale: NDArray[np.float64] | None) -> Coordinates:
-    """How coefficients belong to features that are divided by a scale (d,), wherever these lie."""
-    return AsGiven(n_features) if scale is None else _Weighted(AsGiven(n_features), scale)
-
-
 def weighted(
     X: Any, scale: NDArray[np.float64] | None, n_problems: int | None, *, centred: bool = False
 ) -> tuple[Any, Coordinates]:
@@ -165,12 +180,12 @@ def weighted(
         return (X, AsGiven(X.shape[1])) if n_problems is None else fewer(X, n_problems, centred=centred)
     factors = 1.0 / scale
     if n_problems is None:
-        return WeightedColumns(X, factors), _Weighted(AsGiven(X.shape[1]), scale)
+        return WeightedColumns(X, factors), AsGiven(X.shape[1], scale)
     if sparse.issparse(X):
         X, inner = _occupied(X)
         return WeightedColumns(X, inner.inside(factors)), _Weighted(inner, scale)
     reduced, inner = fewer(WeightedColumns(X, factors), n_problems, centred=centred)
-    return reduced, _Weighted(inner, scale)
+    return reduced, AsGiven(X.shape[1], scale) if isinstance(inner, AsGiven) else _Weighted(inner, scale)
 
 
 def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, Coordinates]:
@@ -181,7 +196,8 @@ def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, C
     if sparse.issparse(X):
         return _occupied(X)
     n, d = X.shape
-    if d >= max(_FEATURES, _FEATURES_PER_SAMPLE * n) and n <= _SAMPLES * n_problems**0.5:
+    least = max(ROW_SPACE.features, ROW_SPACE.features_a_sample * n)
+    if d >= least and n <= ROW_SPACE.samples * n_problems**0.5:
         R = _triangle(X, centred)
         if np.isfinite(R).all() and R.any():
             try:

@@ -1,9 +1,8 @@
-"""`RankSVCCV` and `SVMRankerCV`: choose C by cross-validation along warm-started paths."""
+"""`RankSVCCV`: choose the settings of `RankSVC` by cross-validation along warm-started paths."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -13,26 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from rankhinge._validation import QueryIds, encode_queries
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.problems import one_list
-from rankhinge.problems.gains import Grades, grades_of
-from rankhinge.problems.label_names import label_names
-from rankhinge.problems.queries import NoUsableList, ranking_lists, weights_of_rows
-from rankhinge.problems.targets import Targets, encode_targets
-from rankhinge.svm._fitting import fitting
-from rankhinge.svm.bounds import refuse_strangers
+from rankhinge.problems.door import container_of
+from rankhinge.problems.targets import Targets
+from rankhinge.svm._fitting import OF_CLASSES, explaining, fitting
+from rankhinge.svm.cv_elsewhere import fit_classes_elsewhere
 from rankhinge.svm.folds import Part
-from rankhinge.svm.foreign import OF_CLASSES, OF_LISTS, explaining
-from rankhinge.svm.policy import LABELS, LISTS
-from rankhinge.svm.quality import list_metric, lists_metric
-from rankhinge.svm.query_folds import query_folds
+from rankhinge.svm.policy import LABELS
+from rankhinge.svm.quality import list_metric
 from rankhinge.svm.rank_svc import RankSVC
-from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.search import GRIDS, TUNED, Search
-from rankhinge.svm.threshold import cut_ranking
+from rankhinge.svm.threshold import Cut
+from rankhinge.svm.tuning import refuse_strangers
 
-__all__ = ["RankSVCCV", "SVMRankerCV"]
+__all__ = ["RankSVCCV"]
 
 
 def _judge(
@@ -52,52 +46,52 @@ def _judge_signs(
     scores: NDArray[np.float64],
 ) -> float:
     """As `_judge`, for a metric of the scores' signs: with the intercept that the training rows lead to."""
-    intercept, _ = cut_ranking(kind, scores[train], relevant[train], threshold)
+    intercept, _ = Cut(kind, threshold)(scores[train], relevant[train])
     return metric(relevant[rows], scores[rows] + intercept)
 
 
 class RankSVCCV(Search, RankSVC):
-    """`RankSVC` with its settings chosen by k-fold cross-validation on the loss's own metric.
+    """`RankSVC` with settings chosen by k-fold cross-validation on the metric of the loss.
 
-    Along each fold's path the planes are kept from one C to the next. All K one-vs-rest problems of a multiclass or
-    multilabel target run in lockstep, each with a C of its own.
+    Along the path of each fold, planes are kept from one C to the next. The K one-vs-rest problems of a multiclass or
+    multilabel target run in lockstep, each with its own C.
 
     Parameters
     ----------
     loss : str or RankingLoss, default "ap"
     Cs : int, array or None, default None
-        Convex bound: the grid, or how many values between 0.1 and 100,000; None: 8, of which larger ones are not
-        tried once the path has taken 200 passes over X.
+        Convex bound: the grid, or the number of values between 0.1 and 100,000. None: 8, but no larger value is tried
+        once the path has taken 200 passes over X.
     cv : int, splitter, iterable or None, default None
-        Stratified folds, shuffled with `random_state`, if an int; None: 5.
+        An int: that many stratified folds, shuffled with `random_state`. None: 5.
     bound : {"auto", "convex", "tight"}, default "auto"
         As for `RankSVC`. With the tight bound the unit of the features and the start are chosen first, then the
         reach and the scale.
     reaches : int, array or None, default None
-        Tight bound: the grid of `reach`, or how many values between 0.1 and 30; None: 6.
+        Tight bound: the grid of `reach`, or the number of values between 0.1 and 30. None: 6.
     standardize : {"auto"}, bool or float, default "auto"
-        As for `RankSVC`; ``"auto"`` tries 0.5 and 1 with the tight bound, and 0 where the features seem to share a
-        unit, on the same folds and in the same passes.
+        As for `RankSVC`. With the tight bound, ``"auto"`` tries 0.5 and 1, and 0 if the features seem to share a unit,
+        on the same folds and in the same passes.
     scales : int or array, default 2
-        Tight bound: the grid of scales, or how many between a thousandth and a hundredth of the number of negatives.
+        Tight bound: the grid of scales, or their number between a thousandth and a hundredth of the negatives.
     init : {"logistic", "convex", "auto"} or array of shape (K, d), default "logistic"
-        Tight bound: the start, as for `RankSVC`; ``"auto"`` tries both kinds and goes on with the one that ranks the
+        Tight bound: the start, as for `RankSVC`. ``"auto"`` tries both kinds and continues with the one that ranks the
         test parts better, on average over the labels.
     init_Cs : int, array or None, default None
         Tight bound: the grid of C of the start, or how many; None: 8 between 0.1 and 100 over the sum of the features'
         variances for the logistic regression, 6 between 0.1 and 1000 for the convex bound.
     scoring : str, callable or None, default None
-        What test parts are judged by: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"`` or a
-        function of relevance (bool) and scores; also what `metrics.make_query_scorer` returns. None: the loss's own
-        metric. Scores are ``Xw``, without a threshold: judge rankings by them, not predictions.
+        The metric on the test parts: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"``, a
+        function of relevance (bool) and scores, or a scorer of `metrics.make_query_scorer`. None: the metric of the
+        loss. Scores are ``Xw``, without a threshold: they suit metrics of rankings, not of predictions.
     solver, tol, max_iter, threshold, pos_label, verbose
         As for `RankSVC`; the paths use the bundle solver, and ten times `tol`. After five seconds a terminal shows how
         far the search is, also without `verbose`.
     max_time : float or None, default None
-        Seconds for search and fit together. The search goes on with its best setting after three quarters of them.
-        After Ctrl-C it does so, too: the model then is the mean of those of the folds, after one step on all data.
+        Seconds for search and fit together. After three quarters of them, the best setting so far is fitted. After
+        Ctrl-C, the model is the mean of the folds' models, after one step on all data.
     random_state : int, RandomState or None, default None
-        As for `RankSVC`, and for the folds: with None they are drawn anew at each fit.
+        As for `RankSVC`, and for the folds. None draws new folds at each fit.
 
     Attributes
     ----------
@@ -205,10 +199,11 @@ class RankSVCCV(Search, RankSVC):
         -------
         self
         """
-        names = label_names(y)
-        given = self._validated_targets(X, y, mask)
+        container = container_of(X)
+        if hasattr(container, "folds"):
+            return self._become(fit_classes_elsewhere(self, container, X, y, mask, groups))
+        given, targets = self._read(X, y, mask)
         X, y = given.X, given.y
-        targets = encode_targets(y, mask, self.pos_label).named(names)
         refuse_strangers(self, self._bound)
         folds = list(self._folds(X, y, targets.kind, groups))
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
@@ -251,170 +246,3 @@ class RankSVCCV(Search, RankSVC):
             else:
                 judge = partial(_judge, *problem)
             yield Part(int(k), fold, lists[k], judge)
-
-
-class SVMRankerCV(Search, SVMRanker):
-    """`SVMRanker` with its settings chosen by k-fold cross-validation over queries.
-
-    Parameters
-    ----------
-    loss : str or RankingLoss, default "ndcg"
-    Cs : int, array or None, default None
-        The grid, or how many values; as for `RankSVCCV`.
-    cv : int, splitter, iterable or None, default None
-        An int: that many folds of whole queries, drawn with `random_state`; None: 5. A splitter that takes groups is
-        given the queries as such. `PredefinedSplit` and pairs of rows serve sets that come with parts for training and
-        validation. A fold with rows of a query in both of its parts is an error.
-    bound, reaches, standardize, scales, init, init_Cs
-        As for `RankSVCCV`, but for `init`, which is ``"auto"`` by default.
-    scoring : str, callable or None, default None
-        As for `RankSVCCV`, the mean over queries; NDCG with the gains of training. A function takes labels, scores and
-        the keyword `qid`, like those of `rankhinge.metrics`.
-    gains, level_weights, qid_column, solver, tol, max_iter, verbose
-        As for `SVMRanker`; the paths use the bundle solver, and ten times `tol`.
-    max_time : float or None, default None
-        As for `RankSVCCV`.
-    random_state : int, RandomState or None, default None
-        As for `SVMRanker`, and for the folds: with None they are drawn anew at each fit.
-
-    Attributes
-    ----------
-    C_ : float
-    Cs_, reaches_ : ndarray
-    scores_ : ndarray of shape (n_Cs, n_folds)
-        Of both, the shapes for the tight bound are those of `RankSVCCV`.
-    init_, scales_, init_Cs_, init_scores_
-        For the tight bound; see `RankSVCCV`.
-    best_params_, best_score_, best_index_, cv_results_, n_splits_
-        As for `RankSVCCV`.
-    coef_, … :
-        Of the model refitted to all data; see `SVMRanker`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankhinge import SVMRankerCV
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 3))
-    >>> y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=300) + 1), 0, 2)
-    >>> qid = np.repeat(np.arange(30), 10)
-    >>> ranker = SVMRankerCV(Cs=[1.0, 10.0, 100.0], random_state=0, bound="convex").fit(X, y, qid=qid)
-    >>> ranker.C_ in (1.0, 10.0, 100.0), ranker.scores_.shape
-    (True, (3, 5))
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{key: value for key, value in SVMRanker._parameter_constraints.items() if key not in TUNED},
-        **GRIDS,
-        "cv": ["cv_object"],
-    }
-    _policy = LISTS
-
-    @explaining(OF_LISTS)
-    def __init__(
-        self,
-        loss: str | RankingLoss = "ndcg",
-        Cs: int | ArrayLike | None = None,
-        *,
-        cv: Any = None,
-        gains: str | ArrayLike = "exponential",
-        level_weights: str | ArrayLike | None = None,
-        qid_column: str | int | None = None,
-        bound: str = "auto",
-        reaches: int | ArrayLike | None = None,
-        standardize: str | bool | float = "auto",
-        scales: int | ArrayLike = 2,
-        init: str | ArrayLike = "auto",
-        init_Cs: int | ArrayLike | None = None,
-        scoring: str | Callable[..., float] | None = None,
-        solver: str = "bundle",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.Cs = Cs
-        self.cv = cv
-        self.gains = gains
-        self.level_weights = level_weights
-        self.qid_column = qid_column
-        self.bound = bound
-        self.reaches = reaches
-        self.standardize = standardize
-        self.scales = scales
-        self.init = init
-        self.init_Cs = init_Cs
-        self.scoring = scoring
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.verbose = verbose
-
-    @fitting
-    @explaining(OF_LISTS)
-    def fit(self, X: Any, y: Any, qid: QueryIds | None = None, query_weight: Any = None) -> Self:
-        """Choose C, then fit all data with it; see `SVMRanker.fit`.
-
-        Parameters
-        ----------
-        X, y, qid, query_weight
-            As for `SVMRanker.fit`; the folds are judged by weighted means, too. Without `qid` and `qid_column`
-            there is one list, and rows are split instead.
-
-        Returns
-        -------
-        self
-        """
-        whole = X
-        X, qid = self._separated(X, qid)
-        given = self._validated_relevance(X, y, qid)
-        X, y = given.X, given.y
-        refuse_strangers(self, self._bound)
-        queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
-        # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
-        names = None if queries is None else queries[units]
-        weights = weights_of_rows(query_weight, names, y.size)
-        lists = ranking_lists(y, names, get_loss(self.loss), self.gains, self.level_weights, weights)
-        # A splitter may look for the queries in the column that is no feature.
-        folds = query_folds(self.cv, whole, y, names, self.random_state)
-        grades = grades_of(y.astype(np.float64), self.gains)
-        parts = [self._part(y, queries, units, weights, grades, place, *rows) for place, rows in enumerate(folds)]
-        known = [part for part in parts if part is not None]
-        with self._search(X, lists, known, len(folds), {"": lists}) as (seen, tuning):
-            return self._become(self._fit_lists(seen, lists, tuning, given))
-
-    def _part(
-        self,
-        y: NDArray[Any],
-        queries: NDArray[Any] | None,
-        units: NDArray[Any],
-        weights: NDArray[np.float64] | None,
-        grades: Grades,
-        fold: int,
-        inside: NDArray[np.int64],
-        outside: NDArray[np.int64],
-    ) -> Part | None:
-        """One fold, or None if its training part has no usable list; without queries it is one list."""
-        loss = get_loss(self.loss)
-        qid_train, qid_test = (None if queries is None else units[rows] for rows in (inside, outside))
-        if queries is not None and callable(self.scoring):
-            # A function of the user's knows the queries by their own names.
-            qid_test = queries[qid_test]
-        weight = None if weights is None else weights[inside]
-        try:
-            lists = ranking_lists(y[inside], qid_train, loss, self.gains, self.level_weights, weight, grades)
-        except NoUsableList:
-            return None
-        # One list is one list, whatever it weighs.
-        weight = None if weights is None or queries is None else weights[outside]
-        labels, metric = y[outside].astype(np.float64), lists_metric(loss, self.gains, self.scoring, weight)
-
-        def quality(scores: NDArray[np.float64]) -> float:
-            return metric(labels, scores[outside], qid=qid_test)
-
-        index = inside if lists.index is None else inside[lists.index]
-        return Part(0, fold, replace(lists, index=index), quality)

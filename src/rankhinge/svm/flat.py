@@ -14,8 +14,6 @@ from rankhinge.svm.protocol import FitObjective
 __all__ = ["CONSTANT", "are_constant", "warn_of_flaws", "ways_out"]
 
 CONSTANT = "The features are the same for all samples of a list: there is nothing to rank them by"
-# How large scores become on the way down from 0: beside the margins that losses ask for, little and much.
-_SIZES = (1e-3, 1.0, 1e3)
 # A fall that is less than this part is rounding.
 _ROUNDING = 1e-9
 
@@ -50,7 +48,8 @@ def _falls(objective: FitObjective, k: int) -> bool:
     farthest = float(objective.largest(ahead)[0])
     if farthest == 0.0:
         return False
-    points = (objective.along(here, ahead, np.array([size / farthest])) for size in _SIZES)
+    # How large scores become on the way down: beside the margins that losses ask for, little and much.
+    points = (objective.along(here, ahead, np.array([size / farthest])) for size in (1e-3, 1.0, 1e3))
     values = [float(objective.evaluate(point, coefficients=False).value[0]) for point in points]
     return min(values) < (1 - _ROUNDING) * float(bottom.value[0])
 

@@ -1,4 +1,4 @@
-"""Follow a path of models, scored on the test parts of folds, as long as that is worth its passes."""
+"""Follow a path of models, scored on the test parts of folds, as long as it is worth its passes, and somebody waits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,63 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge._progress import Progress
+from rankhinge.solvers import Deadline
 from rankhinge.svm._fitting import interrupts
-from rankhinge.svm.watch import Watch
 
-__all__ = ["Followed", "Path", "along"]
+__all__ = ["Followed", "Path", "Watch", "along", "overfits"]
+
+# Columns of the display.
+POINT, OF = "point", "of at most"
 
 Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64] | None, None]
 """Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
+
+
+class Watch:
+    """Shows how far a search is, and says when it is over.
+
+    Parameters
+    ----------
+    progress : Progress
+        With the columns `POINT` and `OF`.
+    deadline : Deadline
+    """
+
+    def __init__(self, progress: Progress, deadline: Deadline) -> None:
+        self._progress, self._deadline = progress, deadline
+        self.n_points, self.n_expected = 0, 0
+        # Why the search ends before its end, if it does: ``"time"`` or ``"interrupted"``.
+        self.ended: str | None = None
+
+    def stage(self, name: str) -> None:
+        """What is being done from now on."""
+        self._progress.title = name
+
+    def point(self) -> None:
+        """One more point of a path has been scored."""
+        self.n_points += 1
+        self._show()
+
+    def step(self, *_: object) -> bool:
+        """To be called after each step of a solver: whether it has to end."""
+        self._show()
+        return self.over
+
+    @property
+    def over(self) -> bool:
+        """Whether the search goes on with what it has."""
+        if self.ended is None and self._deadline.passed:
+            self.ended = self._deadline.status
+        return self.ended is not None
+
+    def interrupt(self) -> None:
+        """Ctrl-C: what has been found is kept."""
+        self.ended = "interrupted"
+
+    def _show(self) -> None:
+        # Paths that have begun to overfit are given up.
+        self._progress.update(**{POINT: float(self.n_points), OF: float(self.n_expected)})
 
 
 class Followed(NamedTuple):
@@ -64,7 +114,7 @@ def along(
             while len(points) < length and not (points and watch.over):
                 if points:
                     scores = np.array([score for _, score in points])
-                    going = np.flatnonzero(~_overfits(_means(scores, together), decline))
+                    going = np.flatnonzero(~overfits(_means(scores, together), decline))
                 if going is not None and going.size == 0:
                     points.append(points[-1])
                 else:
@@ -106,7 +156,7 @@ def _means(scores: NDArray[np.float64], together: NDArray[np.int64] | None) -> N
     return means
 
 
-def _overfits(scores: NDArray[np.float64], decline: float) -> NDArray[np.bool_]:
+def overfits(scores: NDArray[np.float64], decline: float) -> NDArray[np.bool_]:
     """Which problems were much worse at the last two points of a path (length, m) than at best, or have no score."""
     last = scores[-2:]
     best = scores.max(axis=0)

@@ -15,14 +15,13 @@ from rankhinge.solvers.protocol import Handle
 from rankhinge.svm.lockstep import side_by_side
 from rankhinge.svm.protocol import FitObjective
 
-__all__ = ["Use", "last_word"]
+__all__ = ["last_word"]
 
 # Of the distance between neighbours in a ranking of n scores that lie 1 / n apart: a score that moves by less changes
 # none of the losses by as much as an exchange of two neighbours does.
 _NEAR_ZERO = 0.25
 
 Inside: TypeAlias = tuple[FitObjective, NDArray[np.float64]]
-Use: TypeAlias = Callable[[NDArray[np.int64], Any], None]
 
 
 def last_word(
@@ -35,9 +34,9 @@ def last_word(
     tight: bool = False,
     lengths: NDArray[np.float64] | None = None,
     inside: Inside | None = None,
-    use: Use | None = None,
-) -> SolverResult:
-    """A result with the objective and the certificate of its coefficients. One pass.
+    cut: Callable[[Handle], Any] | None = None,
+) -> tuple[SolverResult, dict[int, tuple[float, float]]]:
+    """A result with the objective and the certificate of its coefficients, and where its rankings are cut. One pass.
 
     Parameters
     ----------
@@ -54,8 +53,8 @@ def last_word(
         Of the rows that the solver has seen, if it has seen others than those of X.
     inside : tuple of RankingObjective and ndarray of shape (r, K), optional
         What the solver has seen, and its coefficients, if these are others: planes are held against J there.
-    use : callable, optional
-        ``use(problems, scores)`` is called with the handle of some problems: this pass over X may serve others.
+    cut : callable, optional
+        ``cut(scores)``: intercept and slope of each column of a handle.
 
     Raises
     ------
@@ -63,12 +62,12 @@ def last_word(
         If a lower bound is above its objective by more than rounding, or a plane that carries it is not one of J.
     """
     primal, rounding = result.objective.copy(), np.zeros(result.objective.size)
-    begun = np.isfinite(primal)
-    groups = side_by_side(objective, primal.size)
+    begun, cuts = np.isfinite(primal), dict[int, tuple[float, float]]()
+    groups = [np.arange(primal.size)] if primal.size == 1 else side_by_side(objective, primal.size)
     for group in groups:
         found = objective.audit(result.coef[:, group], group, tight=tight, lengths=lengths)
-        if use is not None:
-            use(group, found.scores)
+        if cut is not None:
+            cuts.update(zip(group.tolist(), cut(found.scores), strict=True))
         for c, k in enumerate(group):
             if begun[k]:
                 w, w0 = result.coef[:, k], centre[:, k]
@@ -87,7 +86,7 @@ def last_word(
                     centre=float(np.linalg.norm(w0)),
                 )
                 allowed = Rounding(w.size + objective.n_samples + int(result.n_iter[k]), slope, objective.slack_used)
-                here = objective.select(found.scores, np.array([c]))
+                here = found.scores if group.size == 1 else objective.select(found.scores, np.array([c]))
                 if inside is not None:
                     # The way back to the features is not exact: it may have led to a point beside that of the planes.
                     seen_by, w = inside[0], inside[1][:, k]
@@ -96,12 +95,12 @@ def last_word(
                     value = float(evaluate(here, coefficients=False).value[0])
                     length = float(np.linalg.norm(w))
                 allowed.hold(result.carrying[k], value, length, int(k))
-                if not tight:
+                if not tight and not result.carrying[k].reaches.all():
                     _hold_near_zero(objective, int(k), here, result.carrying[k], allowed, length)
     certificate = Certificate(primal, result.dual_objective, rounding, result.tolerated)
     certificate.check()
     status = certificate.status(result.status, tol)
-    return replace(
+    proved = replace(
         result,
         objective=primal,
         dual_objective=certificate.lower,
@@ -110,17 +109,18 @@ def last_word(
         message="; ".join(dict.fromkeys(MESSAGES.get(s, s) for s in status.tolist())),
         n_passes=result.n_passes + len(groups),
     )
+    return proved, cuts
 
 
 def _hold_near_zero(
     objective: FitObjective, k: int, scores: Handle, planes: Carrying, allowed: Rounding, length: float
 ) -> None:
-    """Hold planes that were cut at 0 against J a little way towards w. No pass; one inference, if there are any.
+    """Hold planes that were cut at 0 against J a little way towards w. No pass; one inference.
 
     At 0 itself their slopes cannot be seen. So near to it the ranking that is the worst at 0 is so still.
     """
     at_zero = planes.reaches == 0.0
-    largest = float(objective.largest(scores)[0]) if at_zero.any() else 0.0
+    largest = float(objective.largest(scores)[0])
     if largest > 0.0:
         share = _NEAR_ZERO / (largest * objective.n_samples)
         point = objective.along(objective.zeros(np.array([k])), scores, np.array([share]))

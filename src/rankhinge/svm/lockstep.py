@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,15 +12,25 @@ from rankhinge.svm.protocol import FitObjective
 
 __all__ = ["side_by_side"]
 
-# Problems run side by side as long as an array of scores for all of them has so many entries at most, or is smaller
-# than this part of X; solvers keep several. So they do with weights: as long as so many of these have no more entries,
-# or are smaller than X.
-_ENTRIES, _PART_OF_X, _WEIGHTS = 1 << 23, 1 / 8, 16
+
+class MemoryPolicy(NamedTuple):
+    """How much memory problems that run side by side may take.
+
+    An array of scores for all of them has so many entries at most, or is smaller than `part_of_X`: solvers keep
+    several. Of weights, `weights` arrays have no more entries than that, or are smaller than X.
+    """
+
+    entries: int = 1 << 23
+    part_of_X: float = 1 / 8
+    weights: int = 16
+
+
+MEMORY = MemoryPolicy()
 
 
 def side_by_side(features: FeatureMap | FitObjective, n_problems: int) -> list[NDArray[np.int64]]:
     """The numbers of the problems, in as few groups of about the same size as memory allows."""
-    by_scores = max(_ENTRIES // features.n_samples, int(_PART_OF_X * features.n_features))
-    by_weights = max(_ENTRIES, features.n_entries) // (_WEIGHTS * features.n_features)
+    by_scores = max(MEMORY.entries // features.n_samples, int(MEMORY.part_of_X * features.n_features))
+    by_weights = max(MEMORY.entries, features.n_entries) // (MEMORY.weights * features.n_features)
     most = max(1, min(by_scores, by_weights))
     return np.array_split(np.arange(n_problems), max(1, -(-n_problems // most)))

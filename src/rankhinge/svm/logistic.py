@@ -73,8 +73,8 @@ def fit_logistic(
     descent = Descent(objective, objective.logistic(), C, centre, coef, problems, tol=tol, window=window)
 
     def reached() -> Start:
-        for k in problems:
-            coef[:, k] = descent.point(int(k))
+        for k in problems.tolist():
+            coef[:, k] = descent.states[k].w
         return Start(coef, descent.n_passes, descent.active.size)
 
     try:

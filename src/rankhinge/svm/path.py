@@ -23,11 +23,10 @@ from rankhinge.solvers.base import RUNNING
 from rankhinge.svm._fitting import Unfinished, warn_of_zeros, warn_user
 from rankhinge.svm.coordinates import fewer
 from rankhinge.svm.flat import ways_out
-from rankhinge.svm.following import Path
+from rankhinge.svm.following import Path, Watch
 from rankhinge.svm.last_word import last_word
 from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.tuning import positive
-from rankhinge.svm.watch import Watch
 
 __all__ = ["RankPath", "convex_path", "rank_svm_path"]
 
@@ -225,7 +224,7 @@ def rank_svm_path(
         everywhere = np.full(len(problems), C)
         centre = np.zeros_like(seen.coef)
         inside = None if coordinates.whole is None else (objective, found.coef)
-        result = last_word(whole, seen, everywhere, centre, tol, lengths=coordinates.lengths, inside=inside)
+        result, _ = last_word(whole, seen, everywhere, centre, tol, lengths=coordinates.lengths, inside=inside)
         if np.max(result.gap) > tol:
             warn_user(
                 f"rank_svm_path stopped at C = {C:g} with a relative gap of {np.max(result.gap):.3g} > tol = {tol:g}",

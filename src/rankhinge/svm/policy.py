@@ -40,10 +40,10 @@ class SearchPolicy:
         How far the fit may move, in distances of the start from 0.
     stay : float
         A reach with which the fit stays at the start.
-    start_tol : float
-        A logistic regression ends when `window` iterations have lowered its objective by less than this part.
-    steps, step_tol, window : int, float, int
-        A descent of the tight bound ends after so many iterations, or when `window` of them gain less than this part.
+    start_tol, window : float, int
+        A logistic regression ends when `window` iterations have lowered its objective by less than `start_tol` of it.
+    steps, step_tol : int, float
+        A descent of the tight bound ends after so many iterations, or when two of them gain less than this part.
     decline : float
         A path ends when its last two points are worse than the best by this part of it: it has begun to overfit.
     tolerated : float
@@ -51,6 +51,10 @@ class SearchPolicy:
         difference, fold by fold (Breiman et al. 1984 allow one). Fourteen other rules for labels ranked alike.
     share : float
         Of `max_time`, for the search; the rest is for the fit to all data.
+    patience : float
+        Seconds after which a search shows on a terminal how far it is, asked or not.
+    fits_a_path : int
+        How many fits a path is worth, at least, where it is asked whether fewer coordinates are worth finding.
     """
 
     Cs: Grid = _CS
@@ -69,6 +73,8 @@ class SearchPolicy:
     decline: float = 0.02
     tolerated: float = 0.25
     share: float = 0.75
+    patience: float = 5.0
+    fits_a_path: int = 2
 
 
 LABELS = SearchPolicy()

@@ -6,8 +6,7 @@ a fit takes the reductions here. Each returns a few numbers for each column of a
 them returns anything of length n. What a handle holds is the objective's own business.
 
 An objective that offers these two protocols can be fitted. One that has spans besides
-(`rankhinge.solvers.protocol.SpanObjective`) can be fitted with few samples for each feature, and one with blocks
-(`BlockObjective`) by the solvers that go list by list.
+(`rankhinge.solvers.protocol.SpanObjective`) can be fitted with few samples for each feature.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
 from rankhinge.metrics._per_query import metric_named
 from rankhinge.problems.gains import gains_of
-from rankhinge.problems.label_names import check_label_names
+from rankhinge.problems.targets import check_label_names
 
-__all__ = ["labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
+__all__ = ["by_list_of", "labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
 
 def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
@@ -186,6 +186,15 @@ def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -
     return judge
 
 
+def by_list_of(loss: RankingLoss, gains: Any, scoring: str | None) -> Callable[..., NDArray[np.float64]]:
+    """A function of labels, scores and qid: the loss's metric of each list, or the one named; nan where it has none."""
+    if scoring is None:
+        return partial(_by_list, loss, gains)
+    # What is wrong with the name is said at once.
+    _named(scoring)
+    return partial(_by_name, scoring, **({"gains": gains} if scoring.lower().startswith("ndcg") else {}))
+
+
 def lists_metric(
     loss: RankingLoss,
     gains: Any,
@@ -196,12 +205,8 @@ def lists_metric(
 
     With weights (n,), those of each row's list, it is weighted by them.
     """
-    if scoring is None:
-        by_list: Callable[..., NDArray[np.float64]] = partial(_by_list, loss, gains)
-    elif isinstance(scoring, str):
-        # What is wrong with the name is said at once.
-        _named(scoring)
-        by_list = partial(_by_name, scoring, **({"gains": gains} if scoring.lower().startswith("ndcg") else {}))
+    if scoring is None or isinstance(scoring, str):
+        by_list = by_list_of(loss, gains, scoring)
     else:
         metric: Callable[..., float] = (
             partial(_of_lists, scoring)

@@ -1,4 +1,4 @@
-"""`RankSVC`: a linear classifier whose ranking is what counts."""
+"""`RankSVC`: a linear classifier that optimises a ranking metric."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import one_list
 from rankhinge.problems.door import container_of
-from rankhinge.problems.label_names import label_names
-from rankhinge.problems.targets import Targets, as_targets, encode_targets, plain_targets
+from rankhinge.problems.targets import Targets, as_targets, encode_targets, label_names, plain_targets
 from rankhinge.svm._base import LinearRankingMachine
-from rankhinge.svm._fitting import earlier_model, fitting, warn_user
+from rankhinge.svm._fitting import OF_CLASSES, explaining, fitting, warn_user
+from rankhinge.svm.checkpointing import naming
 from rankhinge.svm.fit import Certified, Fit, Fitted, Given, Seen, fit_linear, see
-from rankhinge.svm.foreign import OF_CLASSES, explaining
+from rankhinge.svm.judging import labels_quality_elsewhere
 from rankhinge.svm.quality import labels_quality
 from rankhinge.svm.threshold import Cut, classes_of, constant_intercepts
 from rankhinge.svm.tuning import Tuning
@@ -33,7 +33,9 @@ def _describe(targets: Targets, usable: NDArray[np.bool_], certified: Certified)
     """Fitted attributes of a classifier: coefficients for all labels, and where their rankings are cut."""
     coef = np.zeros((usable.size, certified.coef.shape[1]))
     coef[usable] = certified.coef
-    intercept, slope = constant_intercepts(targets, usable), np.ones(usable.size)
+    intercept, slope = np.zeros(usable.size), np.ones(usable.size)
+    if not usable.all():
+        intercept = constant_intercepts(targets, usable)
     for c, cut in certified.cuts.items():
         k = np.flatnonzero(usable)[c]
         intercept[k], slope[k] = cut
@@ -53,11 +55,12 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     .. math:: \tfrac12 \|\sigma \circ (w - w_0)\|^2 + C \, T(Xw)
 
-    where T, the tight bound, is an upper bound on one minus average precision (or NDCG, …) of the training samples
-    ranked by their score, :math:`w_0` a logistic regression, and σ the unit that each feature counts in. With
-    ``bound="convex"`` it is the papers' :math:`\tfrac12 \|w\|^2 + C \, J(Xw)`, with the structured hinge J of the loss.
-    It stops with a certificate: the relative gap between the objective and a lower bound on its minimum. A drop-in for
-    `LogisticRegression` and `LinearSVC` where average precision is the metric; features need no scaling.
+    T, the tight bound, is an upper bound on one minus average precision (or NDCG, …) of the training samples ranked by
+    their scores. :math:`w_0` is a logistic regression, and σ is the unit of each feature. With ``bound="convex"`` the
+    objective is the papers' :math:`\tfrac12 \|w\|^2 + C \, J(Xw)`, where J is the structured hinge of the loss.
+
+    A fit ends with a certificate: the relative gap between the objective and a lower bound on its minimum. Use it in
+    place of `LogisticRegression` or `LinearSVC` if average precision is your metric. Features need no scaling.
 
     Parameters
     ----------
@@ -65,21 +68,22 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, any object of `rankhinge.losses`, or ``"zero-one"``: the
         binary SVM in the same machinery, without an intercept (centre the features); its `score` is accuracy.
     C : float, array of shape (K,) or "auto", default "auto"
-        Convex bound: weight of the loss, which lies between 0 and 1 or little above: useful values are larger than
-        those of `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1. The tight bound has `reach` instead.
+        Convex bound: weight of the loss. The loss is a mean, between 0 and little more than 1, so useful values are
+        larger than for `LinearSVC`, whose loss is a sum over samples. ``"auto"``: 1. The tight bound has `reach`
+        instead.
     bound : {"auto", "convex", "tight"}, default "auto"
-        The convex bound compares with the perfect ranking, the tight one with the ranking by the scores themselves, and
-        tends to the loss itself. It is not convex, needs a start, and ranks better on most data; see Notes. ``"auto"``:
-        tight, and convex for ``"zero-one"``. Parameters of the bound that is not in force are refused.
+        The convex bound compares every ranking with the perfect one. The tight bound compares with the ranking by the
+        scores, and tends to the loss itself. It is not convex and needs a start, but ranks better on most data; see
+        Notes. ``"auto"``: tight, but convex for ``"zero-one"``. Parameters of the other bound are refused.
     reach : float, array of shape (K,) or "auto", default "auto"
-        Tight bound: how far the fit may move from its start, without a unit: ``C = reach · ‖w₀‖ / ‖∇T(w₀)‖``, so that 1
-        is about as far as the start is from 0. ``"auto"``: what the data can bear, one thirtieth of the positives for
-        each (effective) feature, between 0.03 and 1.
+        Tight bound: how far the fit may move from its start: ``C = reach · ‖w₀‖ / ‖∇T(w₀)‖``. Without a unit: 1 is
+        about as far as the start is from 0. ``"auto"``: a thirtieth of the positives for each (effective) feature,
+        between 0.03 and 1.
     standardize : {"auto"}, bool or float, default "auto"
-        In which unit features count: σ is their standard deviation to this power. True: standardised; False: as they
-        are; 0.5: in between. X is not copied, and a sparse one not centred; `coef_` is in the units of X. ``"auto"``:
-        True where fewer than 30 features share the variance with 0.25, as in tables of mixed units, else 0.5, as for
-        words, pixels and embeddings; False for the convex bound, whose C would mean something else.
+        The unit of the features: σ is their standard deviation to this power. True: standardised. False: as they are.
+        0.5: in between. X is not copied, a sparse X is not centred, and `coef_` is in the units of X. ``"auto"``: True
+        if fewer than 30 features share the variance with 0.25, as in tables of mixed units, else 0.5, as for words,
+        pixels and embeddings. With the convex bound: False, because C would mean something else.
     scale : float, array of shape (K,) or "auto", default "auto"
         Tight bound: standard deviation of the start's scores. The larger, the tighter. ``"auto"``: the number of
         negatives over 100.
@@ -90,69 +94,69 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         C of the start. ``"auto"``: 100 for the convex bound; for the logistic regression s over the sum of the
         features' variances (in the unit they count in), with s = n / 3 for each effective feature, between 3 and 30.
     solver : {"bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient"}, default "bundle"
-        For the convex bound; all minimise the same objective, and the guide to training compares them.
+        For the convex bound. All minimise the same objective; the guide to training compares them.
     tol : float, default 1e-3
         Relative gap at which to stop: ``objective - lower bound ≤ tol · objective``.
     max_iter : int, default 1000
     max_time : float or None, default None
-        Seconds after which the fit ends with the best point so far, whatever its gap; the clock is looked at between
-        two steps, of a few passes over X each. None: no limit.
+        Seconds after which the fit ends with the best point so far, whatever its gap. The time is checked between steps
+        of a few passes over X each. None: no limit.
     checkpoint : path or None, default None
-        A file to which the fit writes what it has reached, every 30 seconds and at its end, and from which it goes on
-        if it is there. It is of this fit only: other data or parameters are an error. None: no file.
+        A file to which the fit saves its state every 30 seconds and at its end, and from which it resumes if the file
+        exists. Other data or parameters are an error. None: no file.
     threshold : {"f1", "error"} or float, default "f1"
-        How `intercept_` is set after training, so that `predict` is usable: the threshold with the best F1 on
-        the training data, the one with the fewest errors, or a given score. The ranking does not depend on it. With
-        more than two classes it is not used: the scores are calibrated instead, see Notes.
+        How to set `intercept_` after training, so that `predict` is usable: the threshold with the best F1 on the
+        training data, the one with the fewest errors, or a given score. The ranking does not depend on it. With more
+        than two classes it is not used: the scores are calibrated instead, see Notes.
     pos_label : label, optional
-        Of two classes the one whose samples are to be ranked first; default: the greater label, of words the later one.
+        The positive class of two, which ranks first. Default: the larger label, or the later one in the alphabet.
     warm_start : bool, default False
         Start from the coefficients of the previous fit.
     random_state : int, RandomState or None, default None
-        For the stochastic solvers, and for the random parts of the bundle solver. None means 0: a fit can be repeated.
+        For the stochastic solvers and the random parts of the bundle solver. None means 0, so that fits are repeatable.
     verbose : int, default 0
-        1: a line with iteration, primal, dual, gap and time; of several problems primal and dual are summed, and the
-        gap is the largest. 2: a line for each iteration.
+        1: a progress line with iteration, primal, dual, gap and time. For several problems, primal and dual are sums
+        and the gap is the largest. 2: a line for each iteration.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     classes_ : ndarray
-        Of two classes the second, ``classes_[1]``, is the one whose samples are to be ranked first: `pos_label`. Of a
-        multilabel y the numbers of its columns, or their names if it is a frame.
+        With two classes, ``classes_[1]`` is the positive class, which ranks first. For a multilabel y: the numbers of
+        its columns, or their names if it is a frame.
     slope_ : ndarray of shape (K,)
-        Multiclass: slope of each class's calibration; else ones.
+        Multiclass: slope of each class's calibration. Otherwise ones.
     C_, reach_, scale_, init_C_ : float, or ndarray of shape (K,)
-        The values used; all but the first for the tight bound only, `init_C_` unless coefficients were given to start
-        at.
+        The values used. All but `C_` belong to the tight bound. `init_C_` is missing if the start was given as
+        coefficients.
     feature_scale_ : ndarray of shape (d,)
-        σ, in the units of X; 1 where features count as they are.
+        σ, in the units of X. 1 for features that count as they are.
     init_coef_ : ndarray of shape (1, d) or (K, d)
         Tight bound: w₀, the start after rescaling.
     objective_, dual_objective_, gap_ : float, or ndarray of shape (K,)
-        Value at `coef_`, the lower bound, and their relative distance; for the tight bound the latter two are
+        The objective at `coef_`, the lower bound, and their relative distance. For the tight bound, the latter two are
         those of the last convex problem (see Notes).
     n_iter_ : int or ndarray of shape (K,)
     n_passes_ : int
-        Passes over X, all problems together.
+        Passes over X, in total for all problems.
     history_ : dict of ndarray
         ``"primal"``, ``"dual"``, ``"gap"``, ``"time"``, … by iteration.
     status_ : str or ndarray of shape (K,)
-        ``"converged"``, ``"max_iter"``, ``"time"``, ``"interrupted"``, …; ``"constant"`` for a label without
-        positives or negatives.
+        ``"converged"``, ``"max_iter"``, ``"time"``, ``"interrupted"``, … A label without positives or negatives has
+        ``"constant"``.
 
     Notes
     -----
-    A multiclass `predict` compares scores of different problems, which no ranking loss makes comparable. So they are
-    calibrated after training: Platt's sigmoid is fitted to each class's training scores, and `decision_function`
-    returns the log-odds ``slope_ · (Xw + intercept_)``; `predict` takes the largest. For binary and multilabel targets
-    it returns ``Xw + intercept_``.
+    A multiclass `predict` compares scores of different problems, and ranking losses do not make these comparable. So
+    Platt's sigmoid is fitted to each class's training scores. `decision_function` returns the log-odds
+    ``slope_ · (Xw + intercept_)``, and `predict` takes the largest. For binary and multilabel targets
+    `decision_function` returns ``Xw + intercept_``.
 
     For the tight bound :math:`\Delta \le T \le J` (see `rankhinge.tight_hinge`). Quasi-Newton descent alternates with
-    a convex problem that lies above the objective and touches it at the point reached; `gap_` is that of the last such
-    problem: no step of the concave-convex procedure could lower the objective by more than about that part. There may
-    be other local minima, and where nothing better is found, the start is returned. No step raises the objective.
+    a convex problem that lies above the objective and touches it at the current point. `gap_` belongs to the last such
+    problem: no step of the concave-convex procedure could lower the objective by more than about that fraction. There
+    may be other local minima. If nothing better is found, the fit returns its start. No step raises the objective.
 
     References
     ----------
@@ -230,11 +234,11 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         ----------
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,) or (n, K)
-            Binary, multiclass or multilabel targets. Of two labels the greater one is relevant, of words
-            the later one, unless `pos_label` is given: of ``"fraud"`` and ``"ok"`` it would be what is ok.
+            Binary, multiclass or multilabel targets. ``classes_[1]``, the larger label, is the positive class unless
+            `pos_label` is given. With string labels, pass a boolean: ``y == "fraud"``.
         mask : bool or 0/1 array of shape (n, K), optional
-            With a multilabel y (0/1 or -1/1; `predict` says 0/1): False where an entry is not labelled. It is left out
-            of its problem, whatever it holds; nan is fine.
+            For a multilabel y (0/1 or -1/1; `predict` returns 0/1): False where a label is unknown. Such entries are
+            left out of their problem, whatever they hold, nan included.
 
         Returns
         -------
@@ -242,20 +246,22 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         """
         container = container_of(X)
         if container is not None:
-            data = container.classes(X, y, mask=mask, pos_label=self.pos_label)
-            rule = Cut(data.attributes["_kind"], self.threshold)
-            return self._become(self._fit_opened(data, Given(X, y, {} if mask is None else {"mask": mask}), rule))
-        names = label_names(y)
-        given = self._validated_targets(X, y, mask)
-        targets = encode_targets(given.y, mask, self.pos_label).named(names)
+            with naming(self.checkpoint):
+                data = container.classes(X, y, mask=mask, pos_label=self.pos_label)
+                rule = Cut(data.attributes["_kind"], self.threshold)
+                return self._become(self._fit_opened(data, Given(X, y, {} if mask is None else {"mask": mask}), rule))
+        given, targets = self._read(X, y, mask)
         tuning = self._tuning()
         n_problems, names = len(targets.relevant), getattr(self, "feature_names_in_", None)
         seen = see(self, given.X, one_list(targets.relevant[0]), n_problems, names)
         return self._become(self._fit_targets(seen, targets, tuning, given))
 
-    def _validated_targets(self, X: Any, y: Any, mask: ArrayLike | None) -> Given:
+    def _read(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Given, Targets]:
+        """X and y, validated, and the problems that they make."""
+        names = label_names(y) if hasattr(y, "columns") else None
         X, y = self._validated(X, plain_targets(y, mask), multi_output=True, ensure_min_samples=2)
-        return Given(X, as_targets(y, mask), {} if mask is None else {"mask": mask})
+        y = y if y.ndim == 1 else as_targets(y, mask)
+        return Given(X, y, {} if mask is None else {"mask": mask}), encode_targets(y, mask, self.pos_label, names)
 
     def _fit_targets(self, seen: Seen, targets: Targets, tuning: Tuning, given: Given) -> Fitted:
         """Fit the problems that have both classes; the scores of the others are constant."""
@@ -267,19 +273,17 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
                 f"labels {targets.classes[~usable][:10].tolist()} have no positive or no negative sample: "
                 "their scores are constant"
             )
-        objective = RankingObjective(feature_map(seen.X), targets.lists_of(usable), get_loss(self.loss))
-        warm = self._earlier_coef(seen, usable.size)
+        objective = RankingObjective(feature_map(seen.X), targets.lists(usable), get_loss(self.loss))
         fit = Fit(
             self,
             seen,
             objective,
             usable,
-            tuning.of(usable, seen.shape[1]),
+            tuning.of(usable, seen.X.shape[1]),
             given,
             describe=partial(_describe, targets, usable),
             rule=Cut(targets.kind, self.threshold),
-            earlier=earlier_model(self),
-            start=None if warm is None else warm[usable].T,
+            start=self._warm_start(seen, usable) if self.warm_start else None,
         )
         return self._fit_problems(fit, targets)
 
@@ -305,7 +309,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         return scores[:, 0] if self._kind == "binary" else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Classes (binary: by the sign of the score; multiclass: the largest log-odds) or label indicators.
+        """Classes, or label indicators. Binary: by the sign of the score. Multiclass: the largest log-odds.
 
         Parameters
         ----------
@@ -328,9 +332,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         mask: ArrayLike | None = None,
         average: str | None = "macro",
     ) -> Any:
-        """The loss's own metric (average precision for ``"ap"``), its mean over the labels.
+        """The metric of the loss (average precision for ``"ap"``), as a mean over the labels.
 
-        It is accuracy for ``"zero-one"`` only: do not compare that with the others.
+        For ``"zero-one"`` it is the accuracy, which cannot be compared with the others.
 
         Parameters
         ----------
@@ -338,23 +342,25 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         y : array of shape (n,) or (n, K)
             Labels that training has not seen are relevant to no class.
         mask : bool array of shape (n, K), optional
-            As for `fit`: entries that are not labelled do not count.
+            As for `fit`: unknown entries do not count.
         sample_weight : None
-            Accepted because scikit-learn's tools pass it; a ranking has no sample weights.
+            Only None. scikit-learn's tools pass it; a ranking has no sample weights.
         average : {"macro"} or None, default "macro"
-            The mean over the labels; None: one figure for each.
+            ``"macro"``: the mean over the labels. None: one value for each label.
 
         Returns
         -------
         float, or ndarray of shape (K,)
-            Labels without both a positive and a negative in y are nan and do not count; nan if none does. Equal
-            scores: the mean over their orders (for losses given by a step the worst one); scikit-learn's
-            `average_precision_score` has another value, ``metrics.average_precision(..., ties="threshold")``.
+            Labels without a positive or without a negative in y are nan and do not count. If none counts, the mean is
+            nan. Equal scores take the mean over their orders (the worst order for losses given by a step).
+            scikit-learn's `average_precision_score` treats them like ``metrics.average_precision(...,
+            ties="threshold")``.
         """
-        if container_of(X) is not None:
-            raise TypeError(
-                "score takes arrays in memory: judge decision_function(X).compute() with rankhinge.metrics, or a sample"
-            )
+        container = container_of(X)
+        if container is not None:
+            if sample_weight is not None or mask is not None:
+                raise ValueError("sample_weight is not supported, and mask goes with arrays in memory only")
+            return labels_quality_elsewhere(container, X, y, self, average)
         scores = self.decision_function(X)
         return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask, average)
 

@@ -19,9 +19,10 @@ from rankhinge.problems.door import container_of
 from rankhinge.problems.gains import check_relevance
 from rankhinge.problems.queries import ranking_lists, weights_of_rows, without_words
 from rankhinge.svm._base import LinearRankingMachine
-from rankhinge.svm._fitting import earlier_model, fitting, warn_user
+from rankhinge.svm._fitting import OF_LISTS, explaining, fitting, warn_user
+from rankhinge.svm.checkpointing import naming
 from rankhinge.svm.fit import Fit, Fitted, Given, Seen, fit_linear, see
-from rankhinge.svm.foreign import OF_LISTS, explaining
+from rankhinge.svm.judging import lists_quality_elsewhere
 from rankhinge.svm.qid_column import QueryColumn
 from rankhinge.svm.quality import lists_quality
 from rankhinge.svm.tuning import Tuning
@@ -47,8 +48,8 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
 
     .. math:: \min_w \tfrac12 \|w\|^2 + C \, \frac1Q \sum_q \sum_\ell \omega_{q\ell} \, J_{q\ell}(X_q w)
 
-    over the Q usable lists (with samples of different relevance). Graded labels are decomposed by thresholds ℓ, which
-    for NDCG is exact: the weights :math:`\omega_{q\ell}` are such that the sum bounds one minus the graded NDCG.
+    over the Q usable lists, which have samples of different relevance. Graded labels are decomposed by thresholds ℓ.
+    For NDCG this is exact: with the weights :math:`\omega_{q\ell}` the sum bounds one minus the graded NDCG.
 
     Parameters
     ----------
@@ -59,14 +60,13 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     gains : {"exponential", "linear"} or array, default "exponential"
         Gain of label y: ``2^y - 1``, ``y``, or ``gains[y]`` (ascending from 0).
     level_weights : {"uniform"} or array, optional
-        Weights of the thresholds for losses outside the DCG family; without it they take labels 0/1 only. An array has
-        an entry for each label 1, 2, …, or, shorter than that, for each different grade of y above 0. Given for a
-        loss of that family, they take the place of those that make the decomposition exact: what is minimised then
-        no longer bounds the graded metric, which `score` still is.
+        Weights of the thresholds for losses outside the DCG family. Without it these losses take labels 0/1 only. An
+        array has an entry for each label 1, 2, …, or only for each grade above 0 that occurs in y. For a loss of the
+        DCG family, they replace the exact weights: the objective then no longer bounds the graded metric.
     bound : {"auto", "convex", "tight"}, default "auto"
-        As for `RankSVC`; the tight bound is taken of each list at each threshold. The formula above is the convex one.
+        As for `RankSVC`. The tight bound is taken for each list at each threshold. The formula above is the convex one.
     reach, standardize
-        As for `RankSVC`; features are measured within the lists. `reach` is 0.1 for several lists by default.
+        As for `RankSVC`. Features are measured within the lists. The default `reach` is 0.1 for several lists.
     scale : float or "auto", default "auto"
         Tight bound: standard deviation of the start's scores within the lists. ``"auto"``: the mean number of
         negatives over 100.
@@ -76,22 +76,22 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
     init_C : float or "auto", default "auto"
         C of the start. ``"auto"``: as for `RankSVC`, with the variances within the lists.
     qid_column : str or int, optional
-        Name or position of a column of X that holds the query ids and is no feature, in `fit`, `predict` and `score`;
-        or the name of a level of a pandas frame's index. Searches and cross-validation then take the ids along without
-        metadata routing; see `QueryKFold`.
+        Name or position of the column of X with the query ids, or name of a level of a pandas frame's index. The column
+        is not a feature. Searches and cross-validation are then per query without metadata routing. Use `QueryKFold` to
+        keep queries whole: a fit sees only its own rows, so only `score` can warn that a fold has cut a query.
     solver, tol, max_iter, max_time, checkpoint, warm_start, random_state, verbose
         As for `RankSVC`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        Of the features alone, without the column of the query ids.
+        Without the column of the query ids.
     intercept_ : float
-        0: no list changes its order with it. For tools that look for one.
+        Always 0, for tools that expect one: an intercept does not change the order of a list.
     n_queries_ : int
-        Usable lists: the mean is over these.
+        The number of usable lists, which form the mean.
     n_unusable_queries_ : int
-        Lists that were left out because all their samples have the same relevance.
+        The number of lists that were left out because all their samples have the same relevance.
     C_, reach_, scale_, init_C_, init_coef_, feature_scale_
         As for `RankSVC`.
     objective_, dual_objective_, gap_, n_iter_, n_passes_, history_, status_
@@ -179,12 +179,12 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         ----------
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,)
-            Relevance, 0 = not relevant.
+            Relevance. 0 means not relevant.
         qid : array of shape (n,), optional
-            Query of each row: any hashable values, rows in any order. None: those of `qid_column`, or one list.
+            Query of each row: any hashable values, rows in any order. Default: those of `qid_column`, or one list.
         query_weight : array of shape (n,) or mapping, optional
-            Weight of each row's query (the same for all its rows), or by query id: queries that a mapping does not
-            name weigh 1, and names that no row has do not matter. Default: all equal.
+            Weight of each row's query (the same for all its rows), or a mapping from query ids to weights. Queries that
+            a mapping does not name weigh 1; names without rows are ignored. Default: all equal.
 
         Returns
         -------
@@ -196,9 +196,13 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
                 "loss": get_loss(self.loss),
                 "gains": self.gains,
                 "level_weights": self.level_weights,
+                "qid_column": self.qid_column,
             }
-            data = container.queries(X, y, qid=qid, query_weight=query_weight, **options)
-            return self._become(self._fit_opened(data, Given(X, y, {} if qid is None else {"qid": qid})))
+            if qid is None and self.qid_column is None:
+                _warn_of_one_list(qid, _LONG_LIST)
+            with naming(self.checkpoint):
+                data = container.queries(X, y, qid=qid, query_weight=query_weight, **options)
+                return self._become(self._fit_opened(data, Given(X, y, {} if qid is None else {"qid": qid})))
         X, qid = self._separated(X, qid)
         given = self._validated_relevance(X, y, qid)
         _warn_of_one_list(qid, given.y.size)
@@ -215,13 +219,13 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
 
     def _fit_lists(self, seen: Seen, lists: Lists, tuning: Tuning, given: Given) -> Fitted:
         objective = RankingObjective(feature_map(seen.X), [lists], get_loss(self.loss))
-        usable, warm = np.ones(1, np.bool_), self._earlier_coef(seen)
+        usable = np.ones(1, np.bool_)
         fit = Fit(
             self,
             seen,
             objective,
             usable,
-            tuning.of(usable, seen.shape[1]),
+            tuning.of(usable, seen.X.shape[1]),
             given,
             describe=lambda certified: {
                 "coef_": certified.coef[0],
@@ -229,13 +233,12 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
                 "n_queries_": lists.n_lists,
                 "n_unusable_queries_": lists.n_unusable,
             },
-            earlier=earlier_model(self),
-            start=None if warm is None else warm[:, None],
+            start=self._warm_start(seen, None) if self.warm_start else None,
         )
         return fit_linear(fit)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Scores ``Xw``: within a list, sort by them in descending order.
+        """Scores ``Xw``. Within a list, sort by them in descending order.
 
         Parameters
         ----------
@@ -258,20 +261,23 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
         X : array, sparse array or frame of shape (n, d)
         y : array of shape (n,)
         qid : array of shape (n,), optional
-            None: those of `qid_column`, or one list; the latter after a fit to several with a warning, since search
-            tools may have dropped them on the way.
+            Default: those of `qid_column`, or one list. After a fit to several lists, one list raises a warning,
+            because a search may have dropped `qid`.
         sample_weight : None
-            Accepted because `Pipeline.score` passes it; a ranking has no sample weights.
+            Only None. `Pipeline.score` passes it; a ranking has no sample weights.
 
         Returns
         -------
         float
             Queries without a relevant sample do not count. For losses outside the DCG family every label above 0 is
-            relevant, whatever `level_weights` is. Equal scores: the mean over their orders (the worst order for losses
-            of one's own that are given by a step).
+            relevant, whatever `level_weights` is. Equal scores take the mean over their orders (the worst order for
+            your own losses that are given by a step).
         """
         if sample_weight is not None:
             raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
+        container = container_of(X)
+        if container is not None:
+            return lists_quality_elsewhere(container, X, y, qid, self)
         X, qid = self._separated_again(X, qid)
         self._warn_if_cut(qid)
         scores = self._linear(X)[:, 0]

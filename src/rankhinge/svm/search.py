@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -19,8 +20,8 @@ from rankhinge.solvers import Deadline
 from rankhinge.svm._base import LinearRankingMachine
 from rankhinge.svm._fitting import Unfinished, warn_user
 from rankhinge.svm.fit import Seen
-from rankhinge.svm.folds import Part, batches
-from rankhinge.svm.following import along
+from rankhinge.svm.folds import Part, Unit, batches, units_to_try
+from rankhinge.svm.following import OF, POINT, Watch, along
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.policy import Grid, SearchPolicy
 from rankhinge.svm.results import Candidate, summary
@@ -36,11 +37,9 @@ from rankhinge.svm.tight_cv import (
     per_problem,
     score_starts,
 )
-from rankhinge.svm.trial_units import Unit, units_to_try
 from rankhinge.svm.tuning import Reached, Tuning
-from rankhinge.svm.watch import OF, POINT, Watch
 
-__all__ = ["GRIDS", "PATHS", "TUNED", "Search"]
+__all__ = ["GRIDS", "TUNED", "Search"]
 
 # What is a number without cross-validation, and a grid with it.
 TUNED = ("C", "reach", "scale", "init_C", "checkpoint", "warm_start")
@@ -54,10 +53,6 @@ GRIDS: dict[str, list[Any]] = {
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
 }
 
-# How many fits a path is worth, at least, where it is asked whether fewer coordinates are worth finding.
-PATHS = 2
-# Seconds after which a search shows on a terminal how far it is, asked or not.
-_PATIENCE = 5.0
 
 _NO_TEST = (
     "no fold has both a positive and a negative in its training part and in its test part, or scoring returned nan: "
@@ -114,7 +109,7 @@ class Search(LinearRankingMachine):
         if not parts:
             raise ValueError(_NO_TRAINING)
         whole = Deadline.after(self.max_time)
-        with Progress(self.verbose, (POINT, OF), patience=_PATIENCE) as progress:
+        with Progress(self.verbose, (POINT, OF), patience=self._policy.patience) as progress:
             watch = Watch(progress, whole.earlier(self._policy.share))
             effort = Effort(self._policy, self.tol, self.max_iter, watch, Unfinished())
             search = self._search_tight if self._bound == "tight" else self._search_convex
@@ -140,7 +135,7 @@ class Search(LinearRankingMachine):
             lists,
             self.standardize,
             tight=tight,
-            n_fits=None if given else PATHS * len(parts),
+            n_fits=None if given else self._policy.fits_a_path * len(parts),
             centred=self._ranks_only and get_loss(self.loss).is_ranking,
         )
         if tight and units[0].scale is None:
@@ -206,7 +201,7 @@ class Search(LinearRankingMachine):
         self.__dict__.update(summary(tried, chosen.tolist(), list(problems)))
         reached_coef = None
         if watch.ended == "interrupted":
-            reached_coef = Reached(_means(coefs, chosen, seen.shape[1]), None)
+            reached_coef = Reached(_means(coefs, chosen, seen.X.shape[1]), None)
         return seen, Tuning(C=Cs[chosen], reached=reached_coef)
 
     def _inits(self, n_problems: int, n_features: int) -> tuple[Any, ...]:
@@ -257,13 +252,13 @@ class Search(LinearRankingMachine):
             np.array([mine.get(name, 1.0) for mine in params]) for name in ("reach", "scale", "init_C")
         )
         init = self.init if ways.starts.init is None else ways.starts.init
-        reached = _reached(ways, best, paths, points, seen.shape[1], parts) if watch.ended == "interrupted" else None
+        reached = _reached(ways, best, paths, points, seen.X.shape[1], parts) if watch.ended == "interrupted" else None
         return seen, Tuning("auto", reach, scale, init_C, init, reached=reached)
 
     def _score_starts(
         self, units: list[Unit], parts: list[Part], n_folds: int, problems: Problems, n_reaches: int, effort: Effort
     ) -> _Ways:
-        """Starts of all kinds in all units, and the best of both."""
+        """Starts of the first kind in all units, of the others in the best of these, and the best of all."""
         K, policy, watch = len(problems), effort.policy, effort.watch
         asked = np.array([lists is not None for lists in problems.values()])
         n_samples = np.array([lists.offsets[-1] for lists in problems.values() if lists is not None])
@@ -280,12 +275,16 @@ class Search(LinearRankingMachine):
                 size[asked] = unit_of_init_C(init, n_samples, unit.bearing)
                 of_units.append(per_problem(values, "init_Cs", grid, size))
             grids.append(np.stack(of_units))
-        watch.n_expected = len(groups) * (sum(Cs.shape[2] for Cs in grids) + n_reaches)
+        watch.n_expected = len(groups) * (grids[0].shape[2] + n_reaches) + sum(Cs.shape[2] for Cs in grids[1:])
         watch.stage("starts")
         tried: list[Starts] = []
         for init, Cs in zip(kinds, grids, strict=True):
             if watch.over and tried:
                 break
+            if tried:
+                # Which unit suits the features is asked once, of the first kind, which is cheaper.
+                suited = max(range(len(units)), key=lambda number: tried[0].best(number)[1])
+                groups = batches({suited: units[suited]}, 1, parts, get_loss(self.loss))
             own = [init if isinstance(init, str) else unit.coordinates.inside(init) for unit in units]
             tried.append(score_starts(groups, n_folds, own, Cs, effort))
         # The first of those that rank equally well; by units, then by kinds.
@@ -313,7 +312,7 @@ class _Table(NamedTuple):
         stay, middle = min(self.stay, 0.1 * self.reaches[0]), float(self.scales[k, self._middle])
         found = []
         for starts in self.ways.all:
-            for unit, place in np.ndindex(starts.Cs.shape[0], starts.Cs.shape[2]):
+            for unit, place in product(starts.units, range(starts.Cs.shape[2])):
                 found.append(self._row(k, starts, unit, place, float(stay), middle, starts.scores[unit, k, place]))
         starts, unit, place = self.ways.starts, self.ways.unit, int(self.best[k])
         for scale, reach in np.ndindex(*self.paths.scores.shape[1:3]):
@@ -325,10 +324,10 @@ class _Table(NamedTuple):
         """Where a point of problem k is among the rows."""
         before = 0
         for starts in self.ways.all:
-            n_units, _, n_Cs = starts.Cs.shape
+            n_Cs = starts.Cs.shape[2]
             if point.place == 0 and starts is self.ways.starts:
-                return int(before + self.ways.unit * n_Cs + self.best[k])
-            before += n_units * n_Cs
+                return int(before + starts.units.index(self.ways.unit) * n_Cs + self.best[k])
+            before += len(starts.units) * n_Cs
         return before + point.scale * self.reaches.size + point.place - 1
 
     @property

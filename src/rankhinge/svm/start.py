@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
-from rankhinge.solvers import Deadline, make_solver
+from rankhinge.solvers import NEVER, Deadline, make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 from rankhinge.svm.protocol import FitObjective
-from rankhinge.svm.units import Bearing, drowning
+from rankhinge.svm.units import UNTUNED, Bearing, drowning
 
 __all__ = [
-    "AUTO_TIGHTNESS",
     "LARGEST",
     "find_start",
     "given_start",
@@ -43,14 +42,10 @@ __all__ = [
     "warn_of_units",
 ]
 
-# scale / N, where nothing else is asked for.
-AUTO_TIGHTNESS = 1 / 100
 # Of C and scale: the square of a number enters the objective, times those of features and scores.
 LARGEST = 1e60
 # The sum of a list's coefficients is of the order of 1.
 _ROUNDING = 1e-12
-# C of a convex start where nothing else is asked for.
-_CONVEX_INIT_C = 100.0
 
 
 def find_start(
@@ -62,7 +57,7 @@ def find_start(
     max_iter: int,
     random_state: Any,
     deadline: Deadline,
-    watch: Callable[[], object],
+    watch: Callable[[], object] | None = None,
 ) -> Start:
     """The start of each problem, by name or as given.
 
@@ -74,7 +69,7 @@ def find_start(
         Of the logistic regression or of the convex bound.
     deadline : Deadline
         When it has passed, what was reached is the start, and nobody is warned: the fit ends, too.
-    watch : callable
+    watch : callable, optional
         Called after each iteration.
 
     Raises
@@ -84,8 +79,10 @@ def find_start(
     """
     if not isinstance(init, str):
         return Start(init.T.copy(), 0)
+    watched = watch is not None or deadline is not NEVER
+    stop = (lambda *_: (watch is None or watch() is None) and deadline.passed) if watched else None
     if init == "logistic":
-        found = fit_logistic(objective, C, stop=lambda: watch() is None and deadline.passed)
+        found = fit_logistic(objective, C, stop=stop)
         if found.n_unfinished and not deadline.passed:
             warn_user(
                 f"the logistic regression{of_problems(found.n_unfinished, C.size)}, from which the fit starts, has not "
@@ -96,7 +93,7 @@ def find_start(
     solver = make_solver("bundle", objective, C, tol=tol, max_iter=max_iter, random_state=random_state)
     try:
         with interrupts():
-            result = solver.run(lambda _: watch() is None and deadline.passed)
+            result = solver.run(stop)
     except KeyboardInterrupt as error:
         result = solver.result(status="interrupted")
         raise InterruptedStart(Start(result.coef, result.n_passes)) from error
@@ -160,7 +157,7 @@ def unit_of_init_C(init: Any, n_samples: NDArray[np.int64], bearing: Bearing) ->
     """
     variance = bearing.variance
     if not isinstance(init, str) or init != "logistic":
-        return np.full(n_samples.size, _CONVEX_INIT_C)
+        return np.full(n_samples.size, UNTUNED.convex_C)
     # Features that are constant within the lists rank nothing, whatever C is; those that overflow are refused later.
     if not 1.0 / LARGEST < variance < np.inf:
         return np.ones(n_samples.size)

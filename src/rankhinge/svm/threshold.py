@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-__all__ = ["Cut", "best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_ranking", "cut_rankings"]
+__all__ = ["Cut", "best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_rankings"]
 
 _NEWTON_STEPS = 100
 _LEAST_SLOPE = 1e-6
@@ -138,8 +138,11 @@ class Cut:
     threshold: str | float
 
     def __call__(self, scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple[float, float]:
-        """Intercept and slope."""
-        return cut_ranking(self.kind, scores, relevant, self.threshold)
+        """Intercept and slope of one problem with both classes."""
+        if self.kind != "multiclass":
+            return -best_threshold(scores, relevant, self.threshold), 1.0
+        slope, offset = calibrate(scores, relevant)
+        return offset / slope, slope
 
 
 def cut_rankings(
@@ -157,22 +160,12 @@ def cut_rankings(
     rule : {"f1", "error"} or float
         As for `best_threshold`; multiclass problems are calibrated instead.
     """
-    intercepts, slopes = constant_intercepts(targets, usable), np.ones(usable.size)
+    intercepts, slopes, cut = constant_intercepts(targets, usable), np.ones(usable.size), Cut(targets.kind, rule)
     for k, row in enumerate(scores):
         if usable[k]:
             known = _labelled(targets, k)
-            intercepts[k], slopes[k] = cut_ranking(targets.kind, row[known], targets.relevant[k][known], rule)
+            intercepts[k], slopes[k] = cut(row[known], targets.relevant[k][known])
     return intercepts, slopes
-
-
-def cut_ranking(
-    kind: str, scores: NDArray[np.float64], relevant: NDArray[np.bool_], rule: str | float
-) -> tuple[float, float]:
-    """Intercept and slope of one problem with both classes, as for `cut_rankings`."""
-    if kind != "multiclass":
-        return -best_threshold(scores, relevant, rule), 1.0
-    slope, offset = calibrate(scores, relevant)
-    return offset / slope, slope
 
 
 def classes_of(scores: NDArray[np.float64], kind: str, classes: NDArray[Any]) -> NDArray[Any]:

@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.solvers import Tight
-from rankhinge.svm._fitting import Unfinished
+from rankhinge.svm._fitting import Unfinished, interrupts
 from rankhinge.svm.folds import Batch
-from rankhinge.svm.following import Path, along
+from rankhinge.svm.following import Path, Watch, along
 from rankhinge.svm.logistic import fit_logistic
 from rankhinge.svm.path import convex_path
 from rankhinge.svm.policy import Grid, SearchPolicy
 from rankhinge.svm.start import rescaled, unit_of_C
 from rankhinge.svm.tuning import positive
-from rankhinge.svm.watch import Watch
 
 __all__ = ["Effort", "Paths", "Point", "Starts", "choose", "follow_paths", "grid_of", "per_problem", "score_starts"]
 
@@ -49,6 +48,11 @@ class Starts(NamedTuple):
     Cs: NDArray[np.float64]
     scores: NDArray[np.float64]
     coefs: dict[tuple[int, int], list[NDArray[np.float64]]]
+
+    @property
+    def units(self) -> list[int]:
+        """The units in which this kind was tried."""
+        return sorted({unit for _, unit in self.coefs})
 
     def best(self, unit: int) -> tuple[NDArray[np.int64], float]:
         """The place of each problem's best start, and how well these rank, averaged over folds and problems.
@@ -164,14 +168,14 @@ def follow_paths(
     coefs: dict[tuple[int, int], list[list[NDArray[np.float64]]]] = {}
     if effort.watch.over:
         return Paths(scores, coefs)
-    best, _ = starts.best(int(groups[0].units[0]))
-    centres = []
-    for group in groups:
-        # Where the path of starts was cut short, the last is what there is.
-        own = [starts.coefs[run.part, run.unit] for run in group.runs]
-        start = np.stack([c[min(int(best[k]), len(c) - 1)] for c, k in zip(own, group.problems)], axis=1)
-        centres.append(rescaled(group.objective, start, scales[group.problems, group.lanes]))
-    units = _units(groups, centres, scales.shape)
+    try:
+        with interrupts():
+            centres = _centres(groups, starts, scales)
+            units = _units(groups, centres, scales.shape)
+    except KeyboardInterrupt:
+        # The starts have their scores.
+        effort.watch.interrupt()
+        return Paths(scores, coefs)
     for group, centre in zip(groups, centres, strict=True):
         Cs = units[group.problems, group.lanes][:, None] * reaches
         path = _tight_path(group, centre, Cs, effort)
@@ -184,6 +188,18 @@ def follow_paths(
         if effort.watch.ended is not None:
             break
     return Paths(scores, coefs)
+
+
+def _centres(groups: Sequence[Batch], starts: Starts, scales: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The best start of each run (d, m), group by group, as long as its scale says."""
+    best, _ = starts.best(int(groups[0].units[0]))
+    centres = []
+    for group in groups:
+        # Where the path of starts was cut short, the last is what there is.
+        own = [starts.coefs[run.part, run.unit] for run in group.runs]
+        start = np.stack([c[min(int(best[k]), len(c) - 1)] for c, k in zip(own, group.problems)], axis=1)
+        centres.append(rescaled(group.objective, start, scales[group.problems, group.lanes]))
+    return centres
 
 
 def _units(groups: Sequence[Batch], centres: list[NDArray[np.float64]], shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -210,7 +226,6 @@ def _tight_path(group: Batch, centre: NDArray[np.float64], Cs: NDArray[np.float6
             problems=going,
             tol=policy.step_tol,
             max_iter=policy.steps,
-            window=policy.window,
             certify=False,
         )
         coef = solver.run(effort.watch.step).coef

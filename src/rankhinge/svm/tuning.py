@@ -1,7 +1,8 @@
-"""What can be tuned of a fit, as a value."""
+"""What can be tuned of a fit, as a value, and by which bound."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,18 @@ from rankhinge._validation import as_numbers
 from rankhinge.solvers import NEVER, Deadline
 from rankhinge.svm.start import LARGEST, given_start
 
-__all__ = ["Reached", "Tuning", "per_problem", "positive"]
+__all__ = ["Reached", "Tuning", "per_problem", "positive", "refuse_strangers"]
+
+_BELONGS = {
+    "convex": ("C", "Cs", "solver"),
+    "tight": ("reach", "reaches", "scale", "scales", "init", "init_C", "init_Cs"),
+}
+_INSTEAD = {
+    "C": "its strength is reach, a number without a unit: how far the fit may move from its start",
+    "Cs": "its grid is reaches, numbers without a unit: how far the fit may move from its start",
+    "reach": "its strength is C",
+    "reaches": "its grid is Cs",
+}
 
 
 def positive(values: Any, name: str) -> NDArray[np.float64]:
@@ -71,12 +83,28 @@ class Tuning(NamedTuple):
             for name, value in zip(self._fields[:4], self[:4], strict=True)
         )
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
-        return Tuning(C, reach, scale, init_C, init, self.deadline, self._reached(usable))
+        reached = None if self.reached is None else self.reached.part(usable)
+        return Tuning(C, reach, scale, init_C, init, self.deadline, reached)
 
     def part(self, group: NDArray[np.int64]) -> Tuning:
         """The part that belongs to some problems, once there is one value for each."""
         C, reach, scale, init_C, init = (value if isinstance(value, str) else value[group] for value in self[:5])
-        return Tuning(C, reach, scale, init_C, init, self.deadline, self._reached(group))
+        reached = None if self.reached is None else self.reached.part(group)
+        return Tuning(C, reach, scale, init_C, init, self.deadline, reached)
 
-    def _reached(self, which: NDArray[Any]) -> Reached | None:
-        return None if self.reached is None else self.reached.part(which)
+
+def refuse_strangers(estimator: Any, bound: str) -> None:
+    """Raise if a parameter was given that belongs to the other bound: it would be ignored, or mean something else."""
+    defaults = inspect.signature(type(estimator).__init__).parameters
+    other = "tight" if bound == "convex" else "convex"
+    for name in _BELONGS[other]:
+        if name not in defaults:
+            continue
+        value, default = getattr(estimator, name), defaults[name].default
+        same = value is default or (isinstance(value, str | int | float) and value == default)
+        if not same:
+            instead = f" ({_INSTEAD[name]})" if name in _INSTEAD else ""
+            raise ValueError(
+                f"{name}={value!r} belongs to bound={other!r}, but the {bound} bound is in force{instead}: leave it "
+                f"out, or choose bound={other!r}"
+            )

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXPONENTS", "Bearing", "bearing_of", "drowning", "effective", "exponent_of", "feature_scale"]
+__all__ = ["EXPONENTS", "UNTUNED", "Bearing", "bearing_of", "drowning", "effective", "exponent_of", "feature_scale"]
 
 # What a search tries: half way, and standardised.
 EXPONENTS = (0.5, 1.0)
@@ -46,6 +46,10 @@ class Untuned(NamedTuple):
     samples_a_feature: float = 3.0
     least_spread: float = 3.0
     most_spread: float = 30.0
+    # The scale of the start's scores, in numbers of negatives.
+    tightness: float = 1 / 100
+    # C of a convex start.
+    convex_C: float = 100.0
 
 
 class Drowning(NamedTuple):

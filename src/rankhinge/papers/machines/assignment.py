@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.latent.hungarian import Assignment
+from rankhinge.papers.machines.hungarian import Assignment
 
 __all__ = ["Assigned", "greedy_ranking"]
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from rankhinge import ApproximateRankSVC, RankSVC, structured_hinge
 from rankhinge.features import feature_map
 from rankhinge.objective import Scores
-from rankhinge.objective.constraints import EasySamples
+from rankhinge.papers.machines.easy_samples import EasySamples
 from tests.convex_judge import quadratic_minimum
 from tests.svm.helpers import LOSSES, all_planes, binary, multiclass, multilabel
 

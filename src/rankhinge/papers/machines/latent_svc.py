@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
+from rankhinge.features import FeatureMap
 from rankhinge.latent._base import LatentMachine
 from rankhinge.latent.cccp import ConcaveConvex
 from rankhinge.latent.inner import InnerSolver
-from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.objective import BagLists, LatentObjective
 from rankhinge.latent.problem import LatentProblem
-from rankhinge.losses import get_loss
 from rankhinge.problems.targets import Targets
 from rankhinge.svm._fitting import fitting
 from rankhinge.svm.threshold import constant_intercepts
@@ -26,22 +26,15 @@ __all__ = ["LatentSVC"]
 _MOST_TRIMS = 5
 
 
-class HingeObjective(LatentObjective):
-    """Mean over bags of ``weight · max(0, 1 - y s)``."""
+class BagsHinge:
+    """Mean over the bags of each problem of ``weight · max(0, 1 - y s)``: value, offset of its plane, and u."""
 
-    def __init__(
-        self,
-        features: Any,
-        problems: Sequence[Any],
-        positive_weight: float,
-        books: Sequence[PlaneBook] | None = None,
-    ) -> None:
-        super().__init__(features, problems, get_loss("zero-one"), books)
+    def __init__(self, problems: Sequence[BagLists], positive_weight: float) -> None:
+        self._relevant = [problem.lists.levels[0].relevant for problem in problems]
         self._positive_weight = positive_weight
 
-    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """J, the offset of its plane, and u, of problem k for the scores of bags."""
-        relevant = self.bags[k].lists.levels[0].relevant
+    def __call__(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
+        relevant = self._relevant[k]
         sign = np.where(relevant, 1.0, -1.0)
         margins = 1.0 - sign * scores
         weights = np.where(margins > 0, np.where(relevant, self._positive_weight, 1.0), 0.0) / relevant.size
@@ -160,10 +153,8 @@ class LatentSVC(LatentMachine):
         """
         return self._fit(X, y, chosen, mask)
 
-    def _make_objective(
-        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
-    ) -> LatentObjective:
-        return HingeObjective(features, problems, float(self.positive_weight), books)
+    def _make_objective(self, features: FeatureMap, problems: Sequence[BagLists]) -> LatentObjective:
+        return LatentObjective(features, problems, BagsHinge(problems, float(self.positive_weight)))
 
     def _make_outer(self, inner: InnerSolver) -> ConcaveConvex:
         if self.ignore_confusing == 0:
@@ -199,10 +190,10 @@ class _Trimmed(ConcaveConvex):
         point = self.points[0]
         if point is not None and self._n_trims < _MOST_TRIMS:
             self._n_trims += 1
-            scores = self.inner.features.scores(point.w[:, None])[0]
-            allowed = _less_confusing(self.inner.problems[0], scores, self._percent)
-            if self.inner.allowed is None or not np.array_equal(allowed, self.inner.allowed):
-                self.inner.allowed = allowed
+            scores = self.whole.features.scores(point.w[:, None])[0]
+            allowed = _less_confusing(self.whole.problems[0], scores, self._percent)
+            if self.whole.allowed is None or not np.array_equal(allowed, self.whole.allowed):
+                self.whole.allowed = allowed
                 # Planes through ignored candidates are no bounds any more, and the value at w is another.
                 self.begin_at(point.w[:, None], exact=True)
         super().step()

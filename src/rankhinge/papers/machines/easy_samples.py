@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.features import FeatureMap
-from rankhinge.objective.handles import Scores
+from rankhinge.objective import Scores
+from rankhinge.papers.solvers.constraints import Violation
 
-__all__ = ["TOLERATED", "EasySamples", "Violated"]
+__all__ = ["TOLERATED", "EasySamples"]
 
 # By how much a constraint may be violated, and by how much an easy sample may lie inside the margin.
 TOLERATED = 1e-6
-
-
-class Violated(NamedTuple):
-    """Violated constraints ``rows @ w >= bounds`` of one problem, by name: a `rankhinge.solvers.Violation`."""
-
-    names: NDArray[np.int64]
-    rows: NDArray[np.float64]
-    bounds: NDArray[np.float64]
 
 
 class EasySamples:
@@ -43,7 +34,7 @@ class EasySamples:
     ) -> None:
         self.features, self.signs, self.tol, self.limit = features, signs, tol, limit
 
-    def violated(self, weights: NDArray[np.float64], scores: Scores, problems: NDArray[np.int64]) -> list[Violated]:
+    def violated(self, weights: NDArray[np.float64], scores: Scores, problems: NDArray[np.int64]) -> list[Violation]:
         """For each problem the easy samples that lie most inside the margin."""
         found = []
         for row, problem in zip(scores.values, problems, strict=True):
@@ -52,5 +43,5 @@ class EasySamples:
             worst = np.argsort(-missing, kind="stable")[: self.limit]
             names = easy[worst[missing[worst] > self.tol]]
             rows = self.signs[problem, names][:, None] * self.features.rows(names)
-            found.append(Violated(names, rows, np.ones(names.size)))
+            found.append(Violation(names, rows, np.ones(names.size)))
         return found

@@ -12,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import RankSVC, ranking_loss, structured_hinge
 from rankhinge.latent import Bags, LatentRankSVC, LatentStructuralSVC, LatentSVC
-from rankhinge.latent.assignment import greedy_ranking
 from rankhinge.latent.candidates import CandidateFeatures
-from rankhinge.latent.objective import PlaneBook
 from rankhinge.latent.problem import latent_problem
-from rankhinge.latent.structural import StructuralObjective
-from rankhinge.latent.svc import _less_confusing
 from rankhinge.losses import get_loss
+from rankhinge.papers.machines.assignment import greedy_ranking
+from rankhinge.papers.machines.latent_svc import _less_confusing
+from rankhinge.papers.machines.structural import StructuralObjective
 from tests import brute_force
 from tests.latent.helpers import bags_and_labels, multilabel_bags
 from tests.svm.helpers import binary
@@ -241,13 +240,6 @@ def test_structural_needs_a_ranking():
     bags, y = bags_and_labels()
     with pytest.raises(ValueError, match="use LatentSVC"):
         LatentStructuralSVC(loss="zero-one").fit(bags, y)
-
-
-def test_planes_that_are_noted_again_take_no_more_room():
-    book, u = PlaneBook(), np.ones(7)
-    for _ in range(3):
-        book.note(np.ones((4, 1)), [u])
-    assert book._size == 7
 
 
 @pytest.mark.parametrize("machine", [LatentSVC(fit_intercept=False), LatentRankSVC()])

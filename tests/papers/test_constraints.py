@@ -7,10 +7,15 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
-from rankhinge.solvers import LinearConstraints
+from rankhinge.papers.solvers.constrained import constrained_solver
+from rankhinge.papers.solvers.constraints import LinearConstraints
+from tests.solvers.helpers import VARIANTS, ListsObjective, all_planes, random_problem
+from tests.solvers.helpers import make_solver as make_free_solver
+from tests.solvers.test_solvers import EXACT, optimum, primal, small
 
-from .helpers import ListsObjective, all_planes, make_solver, random_problem
-from .test_solvers import EXACT, optimum, primal, small
+
+def make_solver(variant, *arguments, **options):
+    return constrained_solver(VARIANTS[variant][0], *arguments, **options)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -50,7 +55,7 @@ def test_thousands_of_constraints(as_sparse):
 
 def test_inactive_constraints_change_nothing():
     X, labels = random_problem(0)
-    free = make_solver("bundle", ListsObjective(X, labels), 5.0, tol=1e-6).run()
+    free = make_free_solver("bundle", ListsObjective(X, labels), 5.0, tol=1e-6).run()
     loose = LinearConstraints(np.eye(6), np.full(6, -100.0))
     bound = make_solver("bundle", ListsObjective(X, labels), 5.0, tol=1e-6, constraints=loose).run()
     assert bound.objective == pytest.approx(free.objective, rel=1e-5)

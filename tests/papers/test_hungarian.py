@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from rankhinge.latent.assignment import greedy_ranking
-from rankhinge.latent.hungarian import Assignment
+from rankhinge.papers.machines.assignment import greedy_ranking
+from rankhinge.papers.machines.hungarian import Assignment
 
 
 def best_value(highest, lowest, coefficients):

@@ -8,21 +8,37 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge.features import FeatureMap
 from rankhinge.inference import ranking_loss
 from rankhinge.latent._base import LatentMachine
-from rankhinge.latent.assignment import greedy_ranking
-from rankhinge.latent.inner import InnerSolver, Point
-from rankhinge.latent.objective import LatentObjective, PlaneBook
+from rankhinge.latent.objective import BagLists, LatentObjective
+from rankhinge.latent.point import Point
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.latent.segments import segment_maxima
+from rankhinge.latent.whole import Whole
 from rankhinge.losses import RankingLoss, get_loss
+from rankhinge.objective import ListsHinge, Scores
+from rankhinge.papers.machines.assignment import greedy_ranking
 from rankhinge.svm._fitting import fitting
 
 __all__ = ["LatentStructuralSVC", "StructuralObjective"]
 
 
 class StructuralObjective(LatentObjective):
-    """`J` with candidates of its own in the most violating ranking; see `LatentStructuralSVC`."""
+    """`J` with candidates of its own in the most violating ranking; see `LatentStructuralSVC`.
+
+    Planes carry nothing: the positives' coefficients are spread over two candidates each.
+    """
+
+    def __init__(self, features: FeatureMap, problems: Sequence[BagLists], loss: RankingLoss) -> None:
+        super().__init__(features, problems, ListsHinge([problem.lists for problem in problems], loss))
+        self.loss = loss
+
+    def payload_width(self, problem: int) -> int:
+        return 0
+
+    def payloads(self, coefficients: Scores) -> list[NDArray[np.float64]]:
+        return [np.zeros(0)] * coefficients.problems.size
 
     def _evaluate_bags(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
         bags = self.bags[k]
@@ -55,13 +71,11 @@ class StructuralObjective(LatentObjective):
         return ranking_loss(-np.arange(n, dtype=np.float64), relevant, self.loss)
 
 
-class _StructuralInner(InnerSolver):
+class _StructuralWhole(Whole):
     """Inner problems that see all candidates of all bags, the positives' too."""
 
     exact = False
-
-    def _active(self, ks: Any, going: Any) -> None:
-        return None
+    sees_all = True
 
     def point(self, k: int, w: NDArray[np.float64], found: Any, c: int, fixed: NDArray[np.int64]) -> Point:
         members = self.problems[k].members
@@ -181,14 +195,10 @@ class LatentStructuralSVC(LatentMachine):
             raise ValueError("loss='zero-one' ranks nothing: use LatentSVC")
         return self._fit(X, y, chosen, mask)
 
-    def _make_objective(
-        self, features: Any, problems: Sequence[Any], books: Sequence[PlaneBook] | None = None
-    ) -> LatentObjective:
-        # No books: the positives' coefficients are spread over two candidates each.
-        return StructuralObjective(features, problems, get_loss(self.loss))
+    _whole: ClassVar[type[Whole]] = _StructuralWhole
 
-    def _make_inner(self, *arguments: Any) -> InnerSolver:
-        return _StructuralInner(*arguments)
+    def _make_objective(self, features: FeatureMap, problems: Sequence[BagLists]) -> LatentObjective:
+        return StructuralObjective(features, problems, get_loss(self.loss))
 
     def __sklearn_tags__(self) -> Any:
         """Multilabel and sparse input are fine."""

@@ -1,14 +1,36 @@
-"""Hard linear constraints ``A @ w >= c`` that fit into memory, checked at w itself."""
+"""Hard linear constraints: what solvers ask of them, and those that fit into memory, checked at w itself."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rankhinge.solvers.protocol import Array, Handle, Violation
+from rankhinge.solvers.protocol import Array, Handle, Indices
 
-__all__ = ["LinearConstraints"]
+__all__ = ["Constraints", "LinearConstraints", "Violation"]
+
+
+class Violation(NamedTuple):
+    """Violated constraints ``rows @ w >= bounds`` of one problem, with names to tell them apart."""
+
+    names: Indices
+    rows: Array
+    bounds: Array
+
+
+class Constraints(Protocol):
+    """Hard linear constraints, generated as they are violated; each holds if it lacks no more than `tol` (1 + |c|)."""
+
+    tol: float
+
+    def violated(self, weights: Array, scores: Handle, problems: Indices) -> list[Violation]:
+        """For each column of `weights` (d, m), the worst constraints that it violates.
+
+        `scores` is the handle of the same points, for those who can read the violation off it.
+        No more than a few dozen at a time; none if all hold within the constraints' own tolerance,
+        which is then the tolerance of the result.
+        """
 
 
 class LinearConstraints:

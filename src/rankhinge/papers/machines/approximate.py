@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,7 +15,8 @@ from rankhinge._progress import Progress
 from rankhinge.features import feature_map
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
-from rankhinge.objective.constraints import TOLERATED, EasySamples
+from rankhinge.papers.machines.easy_samples import TOLERATED, EasySamples
+from rankhinge.papers.solvers.constrained import constrained_solver
 from rankhinge.problems import one_list
 from rankhinge.problems.targets import Targets
 from rankhinge.solvers import Solver, SolverResult, make_solver
@@ -112,7 +114,7 @@ class ApproximateRankSVC(RankSVC):
     # Of the solvers only this one takes constraints, and they are convex: there is nothing to choose.
     solver, bound = "bundle", "convex"
 
-    def _fit_opened(self, data: Any, given: Given, rule: Any = None) -> Fitted:
+    def _fit_opened(self, data: Any, given: Given, rule: Any = None, tuning: Any = None) -> Fitted:
         raise TypeError(
             f"ApproximateRankSVC fetches rows one by one, which {type(given.X).__name__} is not made for: give an array"
         )
@@ -122,7 +124,7 @@ class ApproximateRankSVC(RankSVC):
 
     def _fit_problems(self, fit: Fit, targets: Targets) -> Fitted:
         features, chosen, known = feature_map(fit.seen.X), np.flatnonzero(fit.usable), targets.known()
-        first = RankingObjective(features, targets.lists_of(fit.usable), get_loss("zero-one"))
+        first = RankingObjective(features, targets.lists(fit.usable), get_loss("zero-one"))
         result, interrupt = self._binary_svm(first, fit.tuning)
         if interrupt is not None:
             # The binary SVM as far as it has come: a model all the same, which finds nothing easy yet.
@@ -140,7 +142,7 @@ class ApproximateRankSVC(RankSVC):
             cut_by=first,
             # w₀ satisfies all constraints: the search begins with a feasible point.
             start=result.coef,
-            constraints=EasySamples(features, signs),
+            make=partial(constrained_solver, "bundle", constraints=EasySamples(features, signs)),
             n_passes=float(np.ceil(result.n_passes)) + 1,
         )
         return fit_linear(second)
