@@ -94,9 +94,9 @@ def test_the_same_seed_gives_the_same_interval():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"confidence is 95: it must lie between 0 and 1, as 0\.95 does"):
+    with pytest.raises(ValueError, match=r"confidence is 95: it must lie between 0 and 1, for example 0\.95"):
         metrics.interval("ap", [1, 0], [1, 0], confidence=95)
-    with pytest.raises(ValueError, match=r"one entry a row each, got the shapes \(2,\), \(3,\)"):
+    with pytest.raises(ValueError, match=r"each have one entry per row, got the shapes \(2,\), \(3,\)"):
         metrics.interval("ap", [1, 0], [1, 0, 2])
 
 

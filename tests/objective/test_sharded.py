@@ -10,15 +10,16 @@ import pytest
 from scipy import sparse
 
 from rankhinge.features import feature_map
-from rankhinge.inference.spread import BadScoreError, sample_stride
+from rankhinge.inference.spread import BadScoreError, ListPart, compile_cut, infer_top, sample_stride
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
-from rankhinge.objective.sharded import LocalEngine, Shard, ShardedObjective, ShardsLostError
+from rankhinge.objective.sharded import LocalEngine, Shard, ShardedObjective, ShardsLostError, marks
 from rankhinge.objective.sharded.coordinator import Sizes
 from rankhinge.problems.lists import one_list
 from rankhinge.solvers import make_solver
 from rankhinge.solvers.bundle import Bundle
-from rankhinge.svm.threshold import cut_ranking
+from rankhinge.svm.threshold import Cut
+from tests.inference.spread_lists import spread_inference
 
 N, D = 3000, 8
 BOUNDS = {
@@ -125,7 +126,7 @@ def test_reductions(kind):
     np.testing.assert_allclose(mine.variances(0), dense.var(axis=0), rtol=1e-12)
     for form, rule in (("binary", "f1"), ("binary", "error"), ("multiclass", "f1"), ("binary", 0.25)):
         found = mine.cut(s, SimpleNamespace(kind=form, threshold=rule))
-        expected = [cut_ranking(form, row, own, rule) for row, own in zip(rows, relevant)]
+        expected = [Cut(form, rule)(row, own) for row, own in zip(rows, relevant)]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     found = mine.audit(weights(), PROBLEMS)
     np.testing.assert_allclose(found.values, theirs.evaluate(theirs.score(weights(), PROBLEMS)).value, rtol=1e-12)
@@ -212,6 +213,40 @@ def test_lost_shards(seed):
     np.testing.assert_allclose(results[0].objective, results[1].objective, rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_lost_shards_under_a_cut(seed):
+    """Scores made anew in a new place may differ in the last bit from those on top."""
+    X, relevant = data(seed=seed)
+    results = []
+    for engine in (LocalEngine, Flaky):
+        objective = over_shards(X, relevant, "recall@20%", engine=engine)
+        results.append(Bundle(objective, np.array([10.0, 100.0]), tol=1e-6, opening=True).run())
+    assert objective.engine.n_lost > 3
+    np.testing.assert_allclose(results[0].objective, results[1].objective, rtol=2e-6)
+
+
+def test_scores_on_top_may_differ_in_the_last_bit():
+    """As on a shard that was made anew: each score still finds its coefficient."""
+    rng = np.random.default_rng(0)
+    relevant = rng.random(500) < 0.1
+    scores = rng.normal(size=500)
+    found = spread_inference(scores, relevant, "ap@20")
+    requests = infer_top(
+        compile_cut(get_loss("ap@20"), int(relevant.sum()), int((~relevant).sum())),
+        [scores[relevant]],
+        int((~relevant).sum()),
+        np.zeros(0),
+    )
+    u = np.empty(500)
+    for away in (1.0 - 1e-15, 1.0 + 1e-15):
+        part = ListPart(scores * away, relevant, u)
+        if away < 1.0:
+            finish = requests.send(ListPart(scores, relevant, u).top(top := next(requests)))
+        part.top(top)
+        part.finish(finish, 0)
+        np.testing.assert_allclose(u, found.coefficients, rtol=1e-14, atol=0)
+
+
 def test_workers_do_not_show():
     X, relevant = data()
     found = [
@@ -230,7 +265,63 @@ def test_a_score_that_is_not_usable():
         objective.evaluate(objective.score(weights(), PROBLEMS))
 
 
-def test_losses_with_a_cut_are_refused():
+@pytest.mark.parametrize("loss", ["ap@10", "precision@5%", "r-precision"])
+@pytest.mark.parametrize("cut", BOUNDS)
+def test_losses_with_a_cut(loss, cut):
+    X, relevant = data("integers")
+    labelled = np.random.default_rng(0).random(relevant.shape) < 0.7
+    mine = over_shards(X, relevant, loss, bounds=BOUNDS[cut], labelled=labelled)
+    theirs = in_memory(X, relevant, loss, labelled)
+    s, t = mine.score(weights(), PROBLEMS), theirs.score(weights(), PROBLEMS)
+    a, b = mine.reference(s), theirs.reference(t)
+    pairs = [
+        (mine.evaluate(s), theirs.evaluate(t)),
+        (mine.evaluate(mine.zeros(PROBLEMS)), theirs.evaluate(theirs.zeros(PROBLEMS))),
+        (mine.evaluate_tight(s), theirs.evaluate_tight(t)),
+        (mine.evaluate_against(s, a.coefficients), theirs.evaluate_against(t, b.coefficients)),
+    ]
+    for found, expected in pairs:
+        np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
+        np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-12)
+        np.testing.assert_allclose(
+            mine.adjoint(found.coefficients), theirs.adjoint(expected.coefficients), rtol=1e-10, atol=1e-13
+        )
+    assert mine.slack_used == 0.0
+
+
+def test_a_cut_that_is_too_deep_for_shards(monkeypatch):
+    monkeypatch.setattr("rankhinge.inference.spread.top.MOST_SHIPPED", 20)
     X, relevant = data()
-    with pytest.raises(ValueError, match="fit it in memory"):
+    with pytest.raises(ValueError, match=r"looks at the first 10 places of a list, .* fit it in memory"):
         over_shards(X, relevant, "precision@10")
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
+def test_marks_tell_samples_apart_however_they_are_cut(kind):
+    X, relevant = data(kind)
+    rows, expected = np.array([0, 5, 700, 1499, N - 1]), None
+    for bounds in BOUNDS.values():
+        found = over_shards(X, relevant, bounds=bounds).marks(rows)
+        expected = expected or found
+        assert found == expected
+    other = relevant.copy()
+    other[0, [3, 4]] = ~other[0, [3, 4]]
+    assert over_shards(X, other).marks(rows)["y"] != expected["y"]
+    assert over_shards(X, np.roll(relevant, 1, axis=1)).marks(rows)["y"] != expected["y"]
+    shifted = X[::-1] if kind == "sparse" else np.roll(X, 1, axis=1)
+    assert over_shards(shifted, relevant).marks(rows)["rows"] != expected["rows"]
+    assert over_shards(X, relevant).part(np.array([1])).marks(rows)["y"] != expected["y"]
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "integers", "sparse"])
+def test_sums_of_rows_do_not_know_their_order(kind):
+    X, relevant = data(kind)
+    rng = np.random.default_rng(0)
+    labels, codes, order = relevant[0].astype(int), rng.integers(0, 2**63, N).astype(np.uint64), rng.permutation(N)
+    whole = marks.row_sum(X, labels, codes)
+    with np.errstate(over="ignore"):
+        halves = marks.row_sum(X[:100], labels[:100], codes[:100]) + marks.row_sum(X[100:], labels[100:], codes[100:])
+    assert halves == whole
+    assert marks.row_sum(X[order], labels[order], codes[order]) == whole
+    assert marks.row_sum(X, labels, codes[order]) != whole
+    assert marks.row_sum(X, labels[order], codes) != whole

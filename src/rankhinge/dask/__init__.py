@@ -1,4 +1,4 @@
-"""Fits on the workers of a Dask cluster: `rankhinge.RankSVC` takes dask arrays and frames as they are.
+"""Fits on the workers of a Dask cluster: `RankSVC` and `SVMRanker` take dask arrays and frames as they are.
 
 There is nothing to import from here: with a `distributed.Client` in force, ``RankSVC().fit(X, y)`` leaves X where it
 is. `docs/scaling.md` has the costs, and when not to.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from rankhinge._validation import warn_user
+from rankhinge._validation import refuse_masked, warn_user
+from rankhinge.problems.targets import refuse_flat
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Rows", "aligned", "array_of", "blocks_of", "rows_of"]
 
 
 class Rows(NamedTuple):
@@ -24,6 +27,10 @@ class Rows(NamedTuple):
     label_names: Any
     n_columns: int | None
     """Of y, None if it has one dimension."""
+    meta: Any
+    label_dtype: np.dtype[Any]
+    mask: list[Any]
+    """Which entries of y are labelled, in the same chunks; None for each if all are."""
 
     @property
     def n_samples(self) -> int:
@@ -31,10 +38,11 @@ class Rows(NamedTuple):
         return int(sum(self.lengths))
 
 
-def rows_of(X: Any, y: Any) -> Rows:
-    """Chunks of X and y, aligned."""
+def rows_of(X: Any, y: Any, mask: Any = None) -> Rows:
+    """Chunks of X, y and mask, aligned."""
     names, label_names = _columns(X), _columns(y)
-    X, y = _array(X, "X"), _array(y, "y", X)
+    X = array_of(X, "X")
+    y = array_of(y, "y", X.chunks[0])
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions: a row for each sample and a column for each feature are needed")
     if X.numblocks[1] > 1:
@@ -43,15 +51,17 @@ def rows_of(X: Any, y: Any) -> Rows:
         raise ValueError(f"X has {X.shape[0]} rows, but y has {y.shape[0]}")
     if X.shape[0] < 2:
         raise ValueError(f"X has {X.shape[0]} rows: at least 2 are needed")
+    masks = [None] * len(X.chunks[0]) if mask is None else _mask_of(mask, y.shape, X.chunks[0])
     if y.ndim == 2:
-        y = y[:, 0] if y.shape[1] == 1 else y.rechunk({1: -1})
+        # With a mask a single column is one label of many.
+        y = y[:, 0] if y.shape[1] == 1 and mask is None else y.rechunk({1: -1})
     y = y.rechunk({0: X.chunks[0]})
     if not np.issubdtype(X.dtype, np.number) and X.dtype != np.bool_:
         raise ValueError(f"X has dtype {X.dtype}: numbers are needed")
     meta = getattr(X, "_meta", None)
     return Rows(
-        X.to_delayed().ravel().tolist(),
-        y.to_delayed().ravel().tolist(),
+        blocks_of(X),
+        blocks_of(y),
         [int(length) for length in X.chunks[0]],
         int(X.shape[1]),
         X.dtype,
@@ -59,7 +69,37 @@ def rows_of(X: Any, y: Any) -> Rows:
         names,
         label_names if y.ndim == 2 else None,
         int(y.shape[1]) if y.ndim == 2 else None,
+        meta,
+        y.dtype,
+        masks,
     )
+
+
+def _mask_of(mask: Any, shape: tuple[int, ...], lengths: tuple[int, ...]) -> list[Any]:
+    """Delayed blocks of a mask for a y of this shape, in chunks of so many rows."""
+    refuse_flat(shape)
+    refuse_masked(mask, "mask")
+    flags = array_of(mask.toarray() if sparse.issparse(mask) else mask, "mask", lengths)
+    # What is flagged with objects or with other numbers than 0 and 1 is refused where it lies.
+    if flags.shape != shape or flags.dtype.kind not in "biuO":
+        raise ValueError(f"mask must be bool or 0/1 of shape {shape}, got {flags.dtype} of shape {flags.shape}")
+    return blocks_of(flags.rechunk({0: lengths, 1: -1}))
+
+
+def aligned(values: Any, name: str, rows: Rows) -> list[Any]:
+    """Delayed blocks of one value for each row of X, in its chunks of rows."""
+    array = array_of(values, name, tuple(rows.lengths))
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, its shape is {array.shape}")
+    if array.shape[0] != rows.n_samples:
+        raise ValueError(f"X has {rows.n_samples} rows, but {name} has {array.shape[0]}")
+    return blocks_of(array.rechunk({0: tuple(rows.lengths)}))
+
+
+def blocks_of(array: Any) -> list[Any]:
+    """Delayed blocks of rows."""
+    found: list[Any] = array.to_delayed().ravel().tolist()
+    return found
 
 
 def _columns(frame: Any) -> Any:
@@ -70,17 +110,22 @@ def _columns(frame: Any) -> Any:
     return np.asarray(columns, dtype=object)
 
 
-def _array(rows: Any, name: str, like: Any = None) -> Any:
+def array_of(rows: Any, name: str, lengths: tuple[int, ...] | None = None) -> Any:
     """A dask array whose chunks have known lengths."""
     import dask.array as da
 
     if hasattr(rows, "to_dask_array"):
         warn_user(f"the lengths of the partitions of {name} are not known: they are computed, which reads it once")
-        return rows.to_dask_array(lengths=True)
+        with warnings.catch_warnings():
+            # Words become objects, which is what is wanted.
+            warnings.filterwarnings("ignore", message="Dask currently has limited support for converting pandas")
+            return rows.to_dask_array(lengths=True)
     if not isinstance(rows, da.Array):
         # A y in memory goes with an X on workers.
         values = np.asarray(rows)
-        return da.from_array(values, chunks=(like.chunks[0], *values.shape[1:]) if like is not None else "auto")
+        if lengths is None or values.ndim == 0 or len(values) != sum(lengths):
+            return da.from_array(values)
+        return da.from_array(values, chunks=(lengths, *values.shape[1:]))
     if np.isnan(rows.shape[0]) or any(np.isnan(length) for length in rows.chunks[0]):
         warn_user(f"the lengths of the chunks of {name} are not known: they are computed, which reads it once")
         rows = rows.compute_chunk_sizes()

@@ -9,18 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.dask.chunks import Rows, rows_of
+from rankhinge.dask.folds import Fold, folds_of
+from rankhinge.dask.judging import standings_of_labels, values_of_lists
+from rankhinge.dask.lists import OpenedLists, opening, separated
 from rankhinge.dask.worker import Chunk, Coding, build, labels_of
 from rankhinge.inference.spread import sample_stride
 from rankhinge.losses import RankingLoss
-from rankhinge.objective.sharded import Engine, Operation, ShardedObjective
+from rankhinge.objective.sharded import Engine, Operation, ShardedObjective, forget
 from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.objective.sharded.handles import Shared, surviving
+from rankhinge.objective.sharded.moments import variances_together
 from rankhinge.problems.door import Opened
+from rankhinge.problems.standing import Standing
 from rankhinge.problems.targets import Targets, encode_targets
 
 __all__ = ["DaskContainer", "accepts"]
 
 # Bytes of scores, coefficients and buckets that a fit keeps for each sample and problem.
 _BYTES_A_SAMPLE = 49
+# With a mask, the places of those that are labelled besides.
+_BYTES_AN_INDEX = 8
 # Of the workers' memory, what a fit may take: passes need room, too.
 _PART_OF_MEMORY = 0.7
 
@@ -35,11 +43,10 @@ class DaskContainer:
 
     def classes(self, X: Any, y: Any, *, mask: Any, pos_label: Any) -> Opened:
         """One-vs-rest problems, one list each."""
+        client, rows = _client(), rows_of(X, y, mask)
+        # Not before: there may be no distributed, which `_client` says.
         from rankhinge.dask.engine import DaskEngine
 
-        if mask is not None:
-            raise ValueError("a mask goes with arrays in memory: on dask, fit each label to the rows that have it")
-        client, rows = _client(), rows_of(X, y)
         _refuse_large(client, rows)
         coding, targets = _coding(client, rows, pos_label)
         futures = _shards(client, rows, coding)
@@ -51,16 +58,74 @@ class DaskContainer:
                 future.release()
             raise
 
-    def queries(self, X: Any, y: Any, **options: Any) -> Opened:
-        """Not on dask."""
-        raise TypeError(
-            "SVMRanker takes arrays in memory, and X is a dask collection, not to be loaded unasked: call its "
-            "compute(), or write it to files with rankhinge.spool"
-        )
+    def queries(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any,
+        qid_column: Any,
+        query_weight: Any,
+        loss: RankingLoss,
+        gains: Any,
+        level_weights: Any,
+    ) -> Opened:
+        """Lists; those that are short and scattered over chunks are brought together."""
+        client = _client()
+        from rankhinge.dask.engine import DaskEngine
+
+        X, qid = separated(X, qid_column, qid)
+        rows = rows_of(X, y)
+        if rows.n_columns is not None:
+            raise ValueError(f"y must have one dimension, it has {rows.n_columns} columns")
+        _refuse_large(client, rows)
+        found = opening(client, rows, qid, query_weight, loss, gains, level_weights)
+        if found.moves:
+            # While rows travel there are two of each.
+            _refuse_large(client, rows, copies=2)
+        futures = client.compute(found.shards)
+        try:
+            return OpenedLists(DaskEngine(client, futures), rows, found)
+        except BaseException:
+            for future in futures:
+                future.release()
+            raise
+
+    def folds(self, X: Any, y: Any, *, n_folds: int, seed: int, qid: Any = None, qid_column: Any = None) -> list[Fold]:
+        """Training and test part of each fold, lazily."""
+        client = _client()
+        X, qid = separated(X, qid_column, qid)
+        return folds_of(client, rows_of(X, y), qid, n_folds, seed)
+
+    def standings(
+        self, X: Any, y: Any, function: Callable[[Any], NDArray[Any]], *, kind: str, classes: NDArray[Any]
+    ) -> list[Standing]:
+        """Where the positives of each problem stand, by counts on the workers."""
+        return standings_of_labels(_client(), self.each(X, function), y, kind, classes)
+
+    def judged(
+        self,
+        X: Any,
+        y: Any,
+        function: Callable[[Any], NDArray[Any]],
+        *,
+        qid: Any,
+        qid_column: Any,
+        by_list: Callable[..., NDArray[np.float64]],
+        of_standing: Callable[[Standing], float],
+    ) -> NDArray[np.float64]:
+        """The value of each list: on the workers, or by counts."""
+        client, scores = _client(), self.each(X, function)
+        if qid_column is not None and qid is None:
+            _, qid = separated(X, qid_column, None)
+        return values_of_lists(client, scores, y, qid, by_list, of_standing)
 
     def each(self, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
         """``function(chunk)`` of each chunk, a lazy dask array."""
         machine = getattr(function, "__self__", None)
+        column = getattr(machine, "qid_column", None)
+        if column is not None and _has_column(X, column, machine):
+            X, _ = separated(X, column, None)
         columns, known = getattr(X, "columns", None), getattr(machine, "feature_names_in_", None)
         if columns is not None and known is not None and list(columns) != list(known):
             raise ValueError(f"the columns {list(columns)[:5]} are not those of the fit, {list(known)[:5]}")
@@ -72,6 +137,13 @@ class DaskContainer:
         one = _of_block(np.zeros((1, rows.shape[1]), rows.dtype), function)
         shape: dict[str, Any] = {"drop_axis": 1} if one.ndim == 1 else {"chunks": (rows.chunks[0], (one.shape[1],))}
         return rows.map_blocks(_of_block, function, dtype=one.dtype, meta=one[:0], **shape)
+
+
+def _has_column(X: Any, column: Any, machine: Any) -> bool:
+    """Whether X comes with its query ids; by its place alone a column is told by how many there are."""
+    if isinstance(column, str):
+        return column in getattr(X, "columns", ())
+    return int(X.shape[1]) == machine.n_features_in_ + 1
 
 
 def _of_block(block: Any, function: Any) -> Any:
@@ -91,24 +163,32 @@ class _Opened:
 
     def __init__(self, engine: Engine, rows: Rows, targets: Targets) -> None:
         self._engine, self.n_features, self.feature_names = engine, rows.n_features, rows.names
-        layout = engine.call([Operation("layout", (), None, "each")])[0]
-        n_positives = np.sum([mine for mine, _ in layout], axis=0)
-        n_negatives = rows.n_samples - n_positives
+        self._shared = Shared(engine)
+        layout = self._layout()
+        n_positives, _, n_labelled = (np.sum(parts, axis=0) for parts in zip(*layout, strict=True))
+        n_negatives = n_labelled - n_positives
         self.usable: NDArray[np.bool_] = (n_positives > 0) & (n_negatives > 0)
         self.constant: NDArray[np.float64] = np.where(n_positives > 0, 1.0, -1.0)
         self.attributes: dict[str, Any] = {"classes_": targets.classes, "_kind": targets.kind}
         n_entries = rows.n_samples * rows.n_features
         self._sizes = Sizes(rows.n_samples, rows.n_features, n_entries, n_positives, n_negatives)
 
+    @surviving
+    def _layout(self) -> Any:
+        return self._shared.call([Operation("layout", (), None, "each")])[0]
+
     def close(self) -> None:
         """Let go of the shards."""
         self._engine.release()
 
-    def variances(self) -> NDArray[np.float64]:
-        """Of the features, from the moments of the shards. One pass."""
-        from rankhinge.losses import get_loss
+    def renew(self) -> None:
+        """Forget what a fit has left on the shards."""
+        forget(self._engine)
 
-        return ShardedObjective(self._engine, self._sizes, get_loss("ap")).variances(0)
+    @surviving
+    def variances(self) -> NDArray[np.float64]:
+        """Of the features, over all samples, labelled or not, from the moments of the shards. One pass."""
+        return variances_together(self._shared.call([Operation("variances", (None,), None, "each")])[0])
 
     def objective(self, loss: RankingLoss, scale: NDArray[np.float64] | None) -> Any:
         """Of the usable problems."""
@@ -135,23 +215,26 @@ def _coding(client: Any, rows: Rows, pos_label: Any) -> tuple[Coding, Targets]:
     """How labels become relevance, from the different labels of all chunks; complaints are those of arrays."""
     from dask import delayed
 
-    found = client.gather(client.compute([delayed(labels_of)(block) for block in rows.y]))
+    pairs = enumerate(zip(rows.y, rows.mask, strict=True))
+    found = client.gather(client.compute([delayed(labels_of)(block, mask, number) for number, (block, mask) in pairs]))
     labels = np.unique(np.concatenate(found))
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y has nan: every sample needs a label")
     # Some of each: with one of each, scikit-learn would take them for numbers to be predicted.
-    few = np.tile(labels, 3)
+    few = np.tile(labels, 3) if labels.size else np.zeros(1)
     if rows.n_columns is not None:
         few = np.tile(few[:, None], (1, rows.n_columns))
-    targets = encode_targets(few, None, pos_label).named(rows.label_names)
+    known = None if rows.mask[0] is None else np.full(few.shape, labels.size > 0)
+    targets = encode_targets(few, known, pos_label, rows.label_names)
     return Coding(targets.kind, targets.classes), targets
 
 
-def _refuse_large(client: Any, rows: Rows) -> None:
+def _refuse_large(client: Any, rows: Rows, copies: int = 1) -> None:
     """Refuse what the workers have no room for."""
     # Classes are not known yet: nothing of y has been read.
     n_problems = rows.n_columns or 1
-    need = rows.n_samples * (rows.n_features * rows.dtype.itemsize + _BYTES_A_SAMPLE * n_problems)
+    a_label = _BYTES_A_SAMPLE + (0 if rows.mask[0] is None else _BYTES_AN_INDEX)
+    need = rows.n_samples * (copies * rows.n_features * rows.dtype.itemsize + a_label * n_problems)
     # A worker that goes meanwhile is made up for later.
     workers = client.run(_memory_limit, on_error="ignore")
     room = sum(workers.values())
@@ -172,9 +255,9 @@ def _shards(client: Any, rows: Rows, coding: Coding) -> list[Any]:
 
     first, stride, made = 0, sample_stride(rows.n_samples), []
     kind = "" if rows.is_sparse else rows.dtype.kind
-    for number, (X, y, length) in enumerate(zip(rows.X, rows.y, rows.lengths, strict=True)):
+    for number, (X, y, mask, length) in enumerate(zip(rows.X, rows.y, rows.mask, rows.lengths, strict=True)):
         chunk = Chunk(number, first, length, rows.n_features, kind, rows.is_sparse, stride)
-        made.append(delayed(build, pure=False)(X, y, chunk, coding))
+        made.append(delayed(build, pure=False)(X, y, mask, chunk, coding))
         first += length
     futures: list[Any] = client.compute(made)
     return futures

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import wait
 from typing import Any
 
 from distributed import Client
 
-from rankhinge.dask.worker import answer
+from rankhinge.dask.calls import Asked, Messenger
+from rankhinge.objective.errors import EngineLostError
 from rankhinge.objective.sharded import Operation, ShardsLostError
-from rankhinge.objective.sharded.engine import merge, n_bytes
+from rankhinge.objective.sharded.engine import merge
 
 __all__ = ["DaskEngine"]
 
@@ -37,35 +39,68 @@ class DaskEngine:
 
     def __init__(self, client: Client, futures: Sequence[Any]) -> None:
         self.client, self.futures, self.n_shards = client, list(futures), len(futures)
-        self.bytes_out = self.bytes_back = self.n_messages = 0
+        self.n_messages = 0
+        self._messenger = Messenger(client)
         self._where: dict[int, str] = {}
         self._marks: dict[int, str] = {}
         self.recover([])
 
+    @property
+    def bytes_out(self) -> int:
+        """Of all messages."""
+        return self._messenger.bytes_out
+
+    @property
+    def bytes_back(self) -> int:
+        """Of all replies."""
+        return self._messenger.bytes_back
+
     def call(self, batch: Sequence[Operation], shards: Sequence[int] | None = None) -> list[Any]:
         """Run a batch on all shards, or on some."""
-        messages: dict[str, tuple[Any, ...]] = {}
+        messages: dict[str, dict[int, tuple[str, str]]] = {}
         for number in range(self.n_shards) if shards is None else shards:
-            messages.setdefault(self._where[number], ({},))[0][number] = (
-                self.futures[number].key,
-                self._marks[number],
-            )
-        sent = {where: (keys, [op.cut(list(keys)) for op in batch]) for where, (keys,) in messages.items()}
-        self.bytes_out += sum(n_bytes(message) for _, message in sent.values())
+            messages.setdefault(self._where[number], {})[number] = (self.futures[number].key, self._marks[number])
+        sent = {where: (keys, [op.cut(list(keys)) for op in batch]) for where, keys in messages.items()}
         self.n_messages += 1
-        replies = self.client.sync(self._race, sent)
+        replies = self._wait(self._race(sent))
         lost = [number for reply in replies for number in reply.get("lost", ())]
         if lost:
             raise ShardsLostError(sorted(lost))
-        self.bytes_back += n_bytes([reply["replies"] for reply in replies])
         return merge(batch, [reply["replies"] for reply in replies])
 
-    async def _race(self, sent: dict[str, tuple[Any, Any]]) -> list[dict[str, Any]]:
+    def _wait(self, talk: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine returns, for as long as there is a client that is connected.
+
+        `Client.sync` would wait for ever, were the client closed by another thread.
+        """
+        loop = self.client.loop.asyncio_loop
+        if self.client.status != "running" or not loop.is_running():
+            talk.close()
+            self._raise_if_lost()
+        found = asyncio.run_coroutine_threadsafe(talk, loop)
+        try:
+            while not wait([found], _LOOK).done:
+                self._raise_if_lost()
+            return found.result()
+        except EngineLostError:
+            raise
+        except Exception:
+            # A connection that closes under a message is a symptom.
+            self._raise_if_lost()
+            raise
+        finally:
+            found.cancel()
+
+    def _raise_if_lost(self) -> None:
+        status = self.client.status
+        if status != "running" or not self.client.loop.asyncio_loop.is_running():
+            # A client that is connected again has forgotten its futures.
+            state = "has lost the scheduler" if status == "connecting" else "is closed"
+            raise EngineLostError(f"the client {state}, and with it the shards: the fit has ended")
+
+    async def _race(self, sent: dict[str, Asked]) -> list[dict[str, Any]]:
         """Ask all workers, and look at the list of workers meanwhile; who has gone has lost its shards."""
-        asked = {
-            where: asyncio.ensure_future(self.client._run(answer, keys, batch, workers=[where], on_error="return"))
-            for where, (keys, batch) in sent.items()
-        }
+        asked = {where: asyncio.ensure_future(self._messenger.ask(where, one)) for where, one in sent.items()}
         try:
             waiting = set(asked.values())
             while waiting:
@@ -75,30 +110,31 @@ class DaskEngine:
                     gone = [number for where in asked if where not in alive for number in sent[where][0]]
                     if gone:
                         raise ShardsLostError(sorted(gone))
-            return [self._read(where, task, list(sent[where][0])) for where, task in asked.items()]
+            return [self._read(task, list(sent[where][0])) for where, task in asked.items()]
         finally:
             for task in asked.values():
                 task.cancel()
 
     @staticmethod
-    def _read(where: str, task: Any, numbers: list[int]) -> dict[str, Any]:
+    def _read(task: asyncio.Task[dict[str, Any]], numbers: list[int]) -> dict[str, Any]:
         """The reply of a worker; one that could not be reached has lost its shards."""
         try:
-            reply = task.result().get(where)
-        except (OSError, ValueError, KeyError):
-            reply = None
-        if reply is None or isinstance(reply, OSError | asyncio.TimeoutError):
+            reply = task.result()
+        except OSError:
             return {"lost": numbers}
-        if isinstance(reply, BaseException):
-            raise reply
-        found: dict[str, Any] = reply
-        return found
+        if "error" in reply:
+            raise reply["error"]
+        return reply
 
     async def _workers(self) -> set[str]:
+        return set(await self._scheduler("ncores", workers=None))
+
+    async def _scheduler(self, method: str, **arguments: Any) -> Any:
+        """What the scheduler answers, within a deadline."""
         try:
-            return set(await asyncio.wait_for(self.client.scheduler.ncores(workers=None), _SCHEDULER_DEADLINE))
+            return await asyncio.wait_for(getattr(self.client.scheduler, method)(**arguments), _SCHEDULER_DEADLINE)
         except (TimeoutError, OSError) as error:
-            raise RuntimeError(
+            raise EngineLostError(
                 f"the scheduler has not answered within {_SCHEDULER_DEADLINE:g} seconds: the fit has ended without it"
             ) from error
 
@@ -106,7 +142,7 @@ class DaskEngine:
         """Wait until all shards are somewhere; which of them are new."""
         deadline = time.monotonic() + _RECOVERY_DEADLINE
         while True:
-            found = self.client.sync(self._locate)
+            found = self._wait(self._locate())
             if len(found) == self.n_shards:
                 new = [number for number, (_, mark) in found.items() if self._marks.get(number) != mark]
                 self._where = {number: where for number, (where, _) in found.items()}
@@ -116,7 +152,7 @@ class DaskEngine:
             if failed is not None:
                 failed.result()
             if time.monotonic() > deadline:
-                raise RuntimeError(
+                raise EngineLostError(
                     f"{self.n_shards - len(found)} of {self.n_shards} shards were not there within "
                     f"{_RECOVERY_DEADLINE:g} seconds: are there workers, and have they room?"
                 )
@@ -127,7 +163,7 @@ class DaskEngine:
         if any(future.status != "finished" for future in self.futures):
             return {}
         alive = await self._workers()
-        who_has = await self.client.scheduler.who_has(keys=[future.key for future in self.futures])
+        who_has = await self._scheduler("who_has", keys=[future.key for future in self.futures])
         keys: dict[str, dict[int, tuple[str, str]]] = {}
         for number, future in enumerate(self.futures):
             holders = sorted(set(who_has.get(future.key, ())) & alive)
@@ -135,7 +171,7 @@ class DaskEngine:
                 # The one that had it, if it still has it.
                 where = self._where.get(number, "")
                 keys.setdefault(where if where in holders else holders[0], {})[number] = (future.key, "")
-        sent = {where: (mine, None) for where, mine in keys.items()}
+        sent: dict[str, Asked] = {where: (mine, None) for where, mine in keys.items()}
         try:
             replies: list[Any] = await self._race(sent)
         except ShardsLostError:

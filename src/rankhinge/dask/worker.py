@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rankhinge._validation import check_mask, without_unlabelled
 from rankhinge.objective.sharded import Operation, Shard, execute
 
-__all__ = ["Chunk", "Coding", "Held", "answer", "build", "labels_of"]
+__all__ = ["Chunk", "Coding", "Held", "answer", "build", "checked", "labels_of"]
 
 
 _busy = threading.Lock()
@@ -66,19 +67,34 @@ class Held:
         return self.shard.n_bytes()
 
 
-def labels_of(y: Any) -> NDArray[Any]:
-    """The different labels of a chunk; of several columns the different entries."""
-    return np.unique(np.asarray(y))
+def labels_of(y: Any, mask: Any = None, number: int = 0) -> NDArray[Any]:
+    """The different labels of a chunk; of several columns the different entries that are labelled."""
+    labels, known = _labelled(y, mask, number)
+    return np.unique(labels if known is None else labels[known])
 
 
-def build(X: Any, y: Any, chunk: Chunk, coding: Coding) -> Held:
-    """A shard from a chunk of X and of y, looked at once, where it lies."""
-    block = _checked(X, chunk)
+def build(X: Any, y: Any, mask: Any, chunk: Chunk, coding: Coding) -> Held:
+    """A shard from a chunk of X, of y and of the mask, looked at once, where it lies."""
+    block = checked(X, chunk)
+    labels, known = _labelled(y, mask, chunk.number)
+    labelled = None if known is None else np.ascontiguousarray(known.T)
+    return Held(Shard(block, coding.relevant(labels), labelled, chunk.first_row, chunk.stride))
+
+
+def _labelled(y: Any, mask: Any, number: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Labels of a chunk, 0 under a mask, and the mask."""
     labels = np.asarray(y)
-    return Held(Shard(block, coding.relevant(labels), None, chunk.first_row, chunk.stride))
+    if mask is None:
+        return labels, None
+    try:
+        known = check_mask(mask, labels.shape)
+        return without_unlabelled(labels, known), known
+    except ValueError as error:
+        raise ValueError(f"in chunk {number}, {error}") from None
 
 
-def _checked(X: Any, chunk: Chunk) -> Any:
+def checked(X: Any, chunk: Chunk) -> Any:
+    """A chunk of X as it is kept, if it is what was announced and finite."""
     block = X.to_numpy() if hasattr(X, "to_numpy") else X
     where = f"chunk {chunk.number} of X"
     if sparse.issparse(block) != chunk.is_sparse:

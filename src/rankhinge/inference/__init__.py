@@ -1,4 +1,4 @@
-"""The most violating ranking: the one routine that all training calls."""
+"""Inference of the most violating ranking, the one routine that all training calls."""
 
 from rankhinge._public import publish
 from rankhinge.inference.api import most_violating_ranking, most_violating_rankings, ranking_loss, structured_hinge

@@ -1,4 +1,4 @@
-"""The doors of this room: one list, its value alone, and many lists."""
+"""The public functions of inference: for one list, for its value alone, and for many lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def most_violating_ranking(
     loss: str | RankingLoss = "ap",
     method: str = "auto",
 ) -> MostViolatingRanking:
-    r"""Find the ranking that maximises loss plus score: the value and a subgradient of the structured hinge.
+    r"""Find the ranking that maximises loss plus score, which gives the structured hinge and a subgradient.
 
     .. math:: J(s) = \max_R \; \Delta(R) + \sum_k u_k(R) \, s_k
 
@@ -30,7 +30,7 @@ def most_violating_ranking(
     Parameters
     ----------
     scores : array of shape (n,)
-        float32 and float64 are used as they are, anything else is converted to float64.
+        float32 and float64 are used as they are. Other types are converted to float64.
     relevant : array of shape (n,)
         Bool or 0/1.
     loss : str or RankingLoss, default "ap"
@@ -49,8 +49,8 @@ def most_violating_ranking(
     Raises
     ------
     ValueError
-        For scores that are not finite, shapes that do not fit, relevance other than 0/1, a list without positives
-        or negatives, and losses for which the methods would not be exact.
+        If scores are not finite, shapes do not fit, relevance is not 0/1, the list has no positives or no negatives, or
+        inference would not be exact for the loss.
 
     References
     ----------
@@ -78,7 +78,7 @@ def most_violating_ranking(
 
 
 def structured_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss = "ap") -> float:
-    """``J(s)``, the value of `most_violating_ranking` alone.
+    """The structured hinge ``J(s)``: the value of `most_violating_ranking` alone.
 
     Parameters
     ----------
@@ -95,9 +95,9 @@ def structured_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | Ranking
 
 
 def ranking_loss(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss = "ap") -> float:
-    """Δ of the ranking by descending score; among equal scores negatives come first, the worst order.
+    """The loss Δ of the ranking by descending score. Among equal scores negatives come first, the worst order.
 
-    It is what `structured_hinge` bounds from above.
+    `structured_hinge` is an upper bound on it.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def most_violating_rankings(
     offsets: ArrayLike,
     loss: str | RankingLoss = "ap",
 ) -> MostViolatingRankings:
-    """`most_violating_ranking` of many lists at once, on all threads.
+    """`most_violating_ranking` for many lists at once, on all threads.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def most_violating_rankings(
     Returns
     -------
     MostViolatingRankings
-        Lists without a positive or a negative are not usable: value, loss and coefficients are 0.
+        Lists without a positive or without a negative are not usable. Their value, loss and coefficients are 0.
 
     Examples
     --------

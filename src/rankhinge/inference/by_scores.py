@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rankhinge import _threads
 from rankhinge._jit import inner, kernel
 from rankhinge.inference.buckets import bucket_of, make_grid
+from rankhinge.inference.edges import MOST_BUCKETS
 from rankhinge.inference.long_list import LONG, equal_shares, on_stretches, stretches
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.passes import CHUNK
@@ -29,13 +30,13 @@ from rankhinge.inference.whole import find
 
 __all__ = ["subtract_ranking", "subtract_rankings"]
 
-_BUCKETS_PER_POSITIVE, _MOST_BUCKETS = 16, 1 << 17
+_BUCKETS_PER_POSITIVE = 16
 
 
 @kernel
 def tabulate(positives):
     """For positives in descending order: a grid, and how many of them lie in each bucket or above it."""
-    wanted = min(_BUCKETS_PER_POSITIVE * positives.size, _MOST_BUCKETS)
+    wanted = min(_BUCKETS_PER_POSITIVE * positives.size, MOST_BUCKETS)
     lowest, highest = positives[positives.size - 1], positives[0]
     # Scores beyond all positives fall into buckets without any.
     margin = 4.0 * (highest - lowest) / wanted
@@ -187,10 +188,13 @@ def subtract_rankings(
     scores, relevant, coefficients : ndarray of shape (n,)
     offsets : ndarray of shape (n_lists + 1,)
     """
+    if offsets.size == 2:
+        return np.array([subtract_ranking(scores, relevant, coefficients)])
     values = np.zeros(offsets.size - 1)
     for q in np.flatnonzero(np.diff(offsets) >= LONG):
         part = slice(int(offsets[q]), int(offsets[q + 1]))
         values[q] = subtract_ranking(scores[part], relevant[part], coefficients[part])
     work = partial(_subtract_lists, scores, relevant, offsets, LONG, coefficients, values)
-    _threads.run([partial(work, a, b) for a, b in pairwise(equal_shares(offsets))])
+    shares = (0, 1) if values.size == 1 else equal_shares(offsets)
+    _threads.run([partial(work, a, b) for a, b in pairwise(shares)])
     return values

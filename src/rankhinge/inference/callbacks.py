@@ -79,10 +79,11 @@ class CompiledLoss(NamedTuple):
 def compile_loss(loss: RankingLoss, n_samples: int) -> CompiledLoss:
     """Callbacks for `loss` on lists of at most `n_samples` samples."""
     loss.require_suitable(n_samples)
-    return CompiledLoss(_addresses(loss), loss.table(n_samples + 1))
+    code = _packed.get(type(loss)) or _code(loss)
+    return CompiledLoss(code.addresses, loss.table(n_samples + 1))
 
 
-def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
+def _code(loss: RankingLoss) -> Code:
     if isinstance(loss, CustomLoss):
         if loss._compiled is None:
             # One thread at a time: code that another has replaced would be freed while it is still called.
@@ -91,7 +92,7 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
                 if loss._compiled is None:
                     jitted = dict(zip((loss.step_function, loss.partial_sum), loss.jitted(), strict=True))
                     loss._compiled = _compile(loss, loss.formulas(jitted.__getitem__))
-        return loss._compiled.addresses
+        return loss._compiled
     kind = type(loss)
     if kind not in _packed:
         with _compiling:
@@ -100,7 +101,7 @@ def _addresses(loss: RankingLoss) -> NDArray[np.int64]:
             if formulas not in _packed:
                 _packed[formulas] = _compile(loss, formulas)
             _packed[kind] = _packed[formulas]
-    return _packed[kind].addresses
+    return _packed[kind]
 
 
 def _compile(loss: RankingLoss, formulas: Formulas) -> Code:

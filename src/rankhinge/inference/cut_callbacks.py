@@ -45,7 +45,7 @@ _NORM = _F(_I, _I, _F)
 _PARTS = _F(_INTS, _I, _I, _I, _FLOATS)
 _ADVANCE = _F(_I, _F, _I, _FLOATS, _F, _F, _I, _I, _FLOATS, _FLOATS)
 # Where the addresses lie; the last three are 0 for losses that only count positives.
-GAINS, NORM, PARTS, ADVANCE, BEST_RANK = 0, 1, 2, 3, 4
+GAINS, NORM, PARTS, ADVANCE, BEST_RANK = range(5)
 _packed: dict[CutFormulas, Code] = {}
 
 

@@ -237,16 +237,13 @@ def _write_top(scores, relevant, positives, n_negatives, values, index, ranks, c
 
 
 @kernel
-def settle_cut(
-    scores, relevant, positives, positive_index, values, index, depth, by_scores, centre, addresses, table, coefficients
-):
-    """From the ranking by scores, which `coefficients` and `by_scores` describe, to the most violating one.
+def settle_top(positives, values, n_negatives, depth, addresses, table):
+    """The number m of positives on top, and the ranks of the negatives there, the ``depth - m`` best, ascending.
 
-    `positives` and `values`, the best ``depth + 1`` negatives or all of them, are sorted. ``by_scores[a]`` negatives
-    have a positives above them. Returns Δ, the change of the negatives' part of ``Σ u (s - centre)``, the positives'
-    part, the steps evaluated and the number of negatives at each rank.
+    `positives` and `values`, the best ``depth + 1`` negatives or all of them, are sorted. Returns also the gains, Z and
+    the steps evaluated.
     """
-    n_positives, n_negatives = positives.size, scores.size - positives.size
+    n_positives = positives.size
     unit = 2.0 / n_positives / n_negatives
     gains = np.empty(depth if depth < n_positives else n_positives)
     call_gains(addresses[GAINS], gains.size, table.ctypes.data, gains.ctypes.data)
@@ -258,6 +255,21 @@ def settle_cut(
     forced = _forced(positives, values, depth, m0, unit)
     m, n_steps = _best_number(positives, values, n_negatives, depth, m0, forced, gains, norm, unit, addresses, table)
     ranks, steps = _block_ranks(positives, values, n_negatives, m, depth - m, norm, addresses, table)
+    return m, ranks, gains, norm, n_steps + steps
+
+
+@kernel
+def settle_cut(
+    scores, relevant, positives, positive_index, values, index, depth, by_scores, centre, addresses, table, coefficients
+):
+    """From the ranking by scores, which `coefficients` and `by_scores` describe, to the most violating one.
+
+    `positives` and `values`, the best ``depth + 1`` negatives or all of them, are sorted. ``by_scores[a]`` negatives
+    have a positives above them. Returns Δ, the change of the negatives' part of ``Σ u (s - centre)``, the positives'
+    part, the steps evaluated and the number of negatives at each rank.
+    """
+    n_positives, n_negatives = positives.size, scores.size - positives.size
+    m, ranks, gains, norm, n_steps = settle_top(positives, values, n_negatives, depth, addresses, table)
     rank_counts = np.zeros(n_positives + 2, np.int64)
     for a in range(n_positives + 1):
         rank_counts[a + 1] = by_scores[a]
@@ -269,7 +281,7 @@ def settle_cut(
     above = counts_above(rank_counts)
     total = write_positives(positives, positive_index, above, n_negatives, centre, coefficients)
     loss = _lost(above, m, gains, n_negatives, norm, addresses, table)
-    return loss, change, total, n_steps + steps, rank_counts
+    return loss, change, total, n_steps, rank_counts
 
 
 @inner

@@ -21,8 +21,8 @@ from rankhinge._jit import inner, kernel
 from rankhinge.inference.buckets import lower_edge
 from rankhinge.inference.query import best_rank
 
-START, STOP, J0, LOW, HIGH = 0, 1, 2, 3, 4
-_MOST_BUCKETS = 1 << 17
+START, STOP, J0, LOW, HIGH = range(5)
+MOST_BUCKETS = 1 << 17
 # Edges for each open rank up to which to look at all of them is faster than to bisect.
 _WALKED = 32
 
@@ -36,7 +36,7 @@ def n_buckets(size, n_open):
     """
     wanted = 64 * n_open + 64
     wanted = wanted if wanted < size else size
-    return wanted if wanted < _MOST_BUCKETS else _MOST_BUCKETS
+    return wanted if wanted < MOST_BUCKETS else MOST_BUCKETS
 
 
 @kernel

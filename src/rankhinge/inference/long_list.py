@@ -34,9 +34,9 @@ from rankhinge.inference.settle import bucket_step, one_group, settle
 
 # With two threads: below, to share the work out costs more than it saves.
 LONG = 1 << 18
-_SAMPLE = 1 << 12
+SAMPLE = 1 << 12
 FEW = 1 / 24
-_LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 20
+LEAST_BUCKETS, _MOST_BUCKETS = 1 << 12, 1 << 20
 # A call of the kernel costs some ten microseconds beside its work: 16 shares took 0.4 ms more than 4.
 _SHARES = 4
 _LARGE = 4096
@@ -129,7 +129,7 @@ def bucket_range(sample: NDArray[np.float64], bounds: tuple[int, int]) -> tuple[
 
 def draw_sample(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Some finite scores of negatives, spread over the list, in descending order; none if there is none."""
-    stride = max(1, scores.size // _SAMPLE)
+    stride = max(1, scores.size // SAMPLE)
     sample = scores[::stride][~relevant[::stride]].astype(np.float64)
     if sample.size == 0:
         # Nearly all are positive: then the negatives themselves are a small enough sample.
@@ -236,7 +236,7 @@ class _LongList:
     def _n_buckets(self) -> int:
         # More buckets than half the negatives would mostly be empty, or hold one.
         wanted = min(64 * self.query.positives.size, self.query.n_negatives // 2)
-        return min(max(_LEAST_BUCKETS, wanted), _MOST_BUCKETS)
+        return min(max(LEAST_BUCKETS, wanted), _MOST_BUCKETS)
 
     def _settle(
         self,

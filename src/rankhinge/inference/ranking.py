@@ -21,14 +21,14 @@ class MostViolatingRanking:
     loss : float
         Δ of the ranking.
     coefficients : ndarray of shape (n,)
-        u, aligned with the scores and of their dtype; samples with equal scores share their mean. Σu = 0.
+        u, aligned with the scores and of their dtype. Samples with equal scores share their mean. Σu = 0.
     n_steps : int
-        How many steps of the loss were evaluated to find the ranking.
+        The number of steps of the loss that inference evaluated.
 
     Notes
     -----
-    `interleaving_ranks` and `order` are computed when first asked for, from the scores that were passed in: do not
-    change those in place before.
+    `interleaving_ranks` and `order` are computed at the first access, from the scores that were passed in. Do not
+    change the scores in place before.
 
     Examples
     --------
@@ -56,9 +56,9 @@ class MostViolatingRanking:
 
     @cached_property
     def interleaving_ranks(self) -> NDArray[np.int64]:
-        """``r_j`` of each negative, in the order of the input: it stands directly before the r_j-th best positive.
+        """``r_j`` of each negative, in the order of the input: the negative stands directly before positive ``r_j``.
 
-        Counted from 1; P + 1 means after all positives. Ties are broken by index.
+        Positives are counted from 1, best first. P + 1 means after all positives. Ties are broken by index.
         """
         ranks = np.empty(self._sorted_negatives.size, np.int64)
         place_in_input = np.cumsum(~self._relevant) - 1
@@ -83,7 +83,7 @@ class MostViolatingRanking:
     @property
     def _sorted_ranks(self) -> NDArray[np.int64]:
         if self._rank_counts is None:
-            raise AttributeError("the zero-one loss decomposes over samples: there is no ranking to tell")
+            raise AttributeError("the zero-one loss decomposes over samples: it has no ranking")
         return np.repeat(np.arange(self._rank_counts.size), self._rank_counts)
 
     def __repr__(self) -> str:
@@ -96,11 +96,11 @@ class MostViolatingRankings:
     Attributes
     ----------
     values, losses : ndarray of shape (n_lists,)
-        J and Δ of each list; 0 where it is not usable.
+        J and Δ of each list. 0 if the list is not usable.
     coefficients : ndarray of shape (n,)
-        u of all lists, aligned with the scores; 0 in lists that are not usable.
+        u of all lists, aligned with the scores. 0 in lists that are not usable.
     usable : ndarray of shape (n_lists,), bool
-        Whether the list has both a positive and a negative; for ``"zero-one"`` whether it has a sample.
+        Whether the list has both a positive and a negative. For ``"zero-one"``: whether it has a sample.
 
     Examples
     --------

@@ -16,14 +16,14 @@ __all__ = ["TightHinge", "tight_hinge"]
 
 
 class TightHinge(NamedTuple):
-    """What `tight_hinge` returns.
+    """The result of `tight_hinge`.
 
     Attributes
     ----------
     value : float
         T.
     coefficients : ndarray of shape (n,)
-        A subgradient of the first term less one of the second; away from ties the gradient of T.
+        A subgradient of the first term minus one of the second. Away from ties this is the gradient of T.
 
     Examples
     --------
@@ -38,14 +38,14 @@ class TightHinge(NamedTuple):
 
 
 def tight_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss = "ap") -> TightHinge:
-    r"""The tight bound on a ranking loss, which is not convex.
+    r"""The tight bound on a ranking loss. It is not convex.
 
     .. math:: T(s) = \max_R [\Delta(R) + F(R; s)] - \max_R F(R; s), \qquad F(R; s) = \sum_k u_k(R) s_k
 
-    The second maximum is attained by the ranking by the scores, so that
-    ``Δ(ranking by s) ≤ T(s) ≤ J(s) = structured_hinge(s)``, and ``T(c s) → Δ`` as c grows; with tied scores towards
-    the worst order of the ties. (The structured ramp of Do, Le, Teo, Chapelle and Smola 2008, "Tighter bounds for
-    structured estimation"; its gradient is that of direct loss minimisation.)
+    The ranking by the scores attains the second maximum. Therefore
+    ``Δ(ranking by s) ≤ T(s) ≤ J(s) = structured_hinge(s)``. As c grows, ``T(c s)`` tends to Δ, with the worst order of
+    tied scores. T is the structured ramp of Do, Le, Teo, Chapelle and Smola ("Tighter bounds for structured
+    estimation", 2008). Its gradient is that of direct loss minimisation.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def tight_hinge(scores: ArrayLike, relevant: ArrayLike, loss: str | RankingLoss 
     relevant : array of shape (n,)
         Bool or 0/1.
     loss : str or RankingLoss, default "ap"
-        Any suitable ranking loss; not ``"zero-one"``.
+        Any ranking loss, but not ``"zero-one"``.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from rankhinge.inference.passes import CHUNK, count, extent, first_bad, write
 from rankhinge.inference.query import best_rank, centre_of, make_query
 from rankhinge.inference.settle import BUCKETED, one_group, settle
 
-SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = 0, 1, 2, 3
+SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = range(4)
 _MOST_CUTS = 5
 # Not literals, each of which would be a type of its own (see `_jit`).
 _ZERO, _ONE = np.int64(0), np.int64(1)

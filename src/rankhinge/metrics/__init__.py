@@ -1,29 +1,29 @@
-"""Ranking metrics by the book, for one list or for many, with every policy explicit.
+"""Textbook ranking metrics for one list or for many, with an explicit policy for every special case.
 
-All metrics are called as ``metric(relevance, scores, *, qid=None, ...)`` and return a float: the
-value of one list, or with `qid` the mean over the queries (`per_query` gives them one by one).
-They share no code with the losses, so that each can check the other.
+Call a metric as ``metric(relevance, scores, *, qid=None, ...)``. It returns a float: the value of one list or, with
+`qid`, the mean over the queries. `per_query` returns the values one by one. Metrics share no code with the losses, so
+that each can check the other.
 
-Where a metric is binary, a sample is relevant (positive) if its relevance is above 0.
+For binary metrics a sample is relevant (positive) if its relevance is above 0.
 
-**ties**: what to do with equal scores of one list.
+**ties**: how equal scores in a list are treated.
 
-- ``"average"``: the expectation over a uniformly random order of the tied samples, exactly, by the
-  closed forms of McSherry and Najork (2008);
-- ``"worst"`` / ``"best"``: the least relevant / the most relevant of the tied samples first;
+- ``"average"``: the exact expectation over a uniformly random order of the tied samples, by the closed forms of
+  McSherry and Najork (2008);
+- ``"worst"`` / ``"best"``: the least / the most relevant of the tied samples come first;
 - ``"index"``: the order of the input;
 - ``"threshold"`` (average precision only): tied samples are retrieved together, as in scikit-learn.
 
-**no_positives**: the value of a list without a relevant sample, and for `auc` also of a list
-without an irrelevant one.
+**no_positives**: the value of a list without a relevant sample. For `auc` it also applies to a list without an
+irrelevant one.
 
-- ``"nan"``: nan, and therefore nan for a mean which contains it;
+- ``"nan"``: nan, which makes the mean nan as well;
 - ``"zero"`` / ``"one"``: 0 / 1;
-- ``"skip"``: left out; what remains of a single list, or if all are left out, is nan;
+- ``"skip"``: the list is left out. The result is nan if no list remains;
 - ``"raise"``: a `ValueError` that names the query.
 
-A list without negatives has average precision and reciprocal rank 1 in any order, and NDCG 1 if
-its gains are all the same.
+A list without negatives has average precision 1 and reciprocal rank 1 in any order. Its NDCG is 1 if all gains are
+equal.
 
 References
 ----------
@@ -80,5 +80,5 @@ __all__ = [
 ]
 
 publish(__name__)
-# Pickled scorers name it, though nobody has to import it.
+# Listed because pickled scorers name it. Nobody needs to import it.
 QueryScorer.__module__ = __name__

@@ -1,7 +1,7 @@
-"""How far a metric can be trusted, and whether two models differ: intervals, tests, and Holm's correction.
+"""How reliable a metric is and whether two models differ: intervals, tests and Holm's correction.
 
-With queries these are what varies: they are resampled, and the two models' values of a query change places. A single
-list has rows only, and these take the place of queries.
+With queries, the queries are resampled, and the test exchanges the two models' values of a query. A single list has
+only rows, so its rows take the place of queries.
 """
 
 from __future__ import annotations
@@ -16,14 +16,22 @@ from rankhinge._validation import QueryIds
 from rankhinge.metrics._per_query import metric_named, per_query
 from rankhinge.metrics._policies import Floats
 
-# Resamples of queries cost an average each; their quantiles settle with some thousands.
-_QUERY_RESAMPLES = 9999
-# Resamples of rows cost an evaluation of the metric each. A standard error is known to 1/√(2·500), 3 %; a p-value of
-# 0.05 by 999 exchanges to 0.007.
-_ROW_RESAMPLES = 500
-_ROW_EXCHANGES = 999
-# Entries that SciPy may draw at a time: 32 MB of numbers.
-_BATCH_ENTRIES = 2**22
+
+class Resampling(NamedTuple):
+    """How often queries and rows are drawn again, or exchanged.
+
+    A resample of queries costs one average. Quantiles settle after a few thousand of them. A resample of rows costs one
+    evaluation of the metric. 500 of them give a standard error to within 1/√(2·500) = 3 %, 999 exchanges give a p-value
+    of 0.05 to within 0.007. `entries` are those that SciPy may draw at a time: 32 MB of numbers.
+    """
+
+    of_queries: int = 9999
+    of_rows: int = 500
+    exchanges: int = 999
+    entries: int = 1 << 22
+
+
+RESAMPLING = Resampling()
 
 
 class Estimate(NamedTuple):
@@ -53,11 +61,11 @@ def interval(
     random_state: int = 0,
     **options: Any,
 ) -> Estimate:
-    """A metric and a confidence interval, by resampling queries or, of a single list, rows.
+    """A metric with a confidence interval, by resampling the queries or, for a single list, the rows.
 
-    Over queries the interval is the bias-corrected and accelerated (BCa) one of Efron (1987) with 9,999 resamples. Of a
-    single list the metric has a standard error by 500 resamples of the rows on the scale of ``log(m / (1 - m))``, on
-    which the interval is the normal one.
+    Over queries, this is the bias-corrected and accelerated (BCa) interval of Efron (1987) with 9,999 resamples. For a
+    single list, 500 resamples of the rows give a standard error on the scale ``log(m / (1 - m))``, and the interval is
+    the normal one on that scale.
 
     Parameters
     ----------
@@ -68,7 +76,7 @@ def interval(
         None: all rows are one list.
     confidence : float, default 0.95
     random_state : int, default 0
-        Seed of the resamples: the same data give the same interval.
+        Seed of the resamples. The same data and seed give the same interval.
     **options
         Further arguments of the metric. Queries without a relevant row are left out unless `no_positives` is given.
 
@@ -103,7 +111,7 @@ def interval(
     found = _resampled(evaluate, labels.size, random_state)
     if not found.size or np.ptp(found) == 0.0:
         return Estimate(value, value, value)
-    # A resample may be perfect where the list is not, and the scale does not reach that far.
+    # A resample may be perfect although the list is not: infinite on this scale.
     margin = 0.25 / labels.size
     spread = float(np.std(logit(np.clip(found, margin, 1 - margin)), ddof=1))
     reach = ndtri(0.5 + confidence / 2) * spread
@@ -123,12 +131,11 @@ def compare(
     random_state: int = 0,
     **options: Any,
 ) -> Comparison:
-    """The difference that a second model's scores make to a metric, with its interval and a paired test.
+    """The difference in a metric between two models' scores, with an interval and a paired test.
 
-    Over queries: the BCa interval of the mean of ``m(second) - m(first)`` over the queries, and Fisher's randomisation
-    test, in which the two values of a query change places by chance (Smucker et al. 2007). Of a single list: the normal
-    interval with the standard error by resamples of the rows, and a test in which the ranks that the models give to a
-    row change places.
+    Over queries: the BCa interval of the mean of ``m(second) - m(first)``, and Fisher's randomisation test, which
+    exchanges the two values of a query at random (Smucker et al. 2007). For a single list: the normal interval with a
+    standard error from resampled rows, and a test that exchanges the ranks that the two models give to a row.
 
     Parameters
     ----------
@@ -168,7 +175,7 @@ def compare(
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """p-values of several comparisons, adjusted by Holm (1979): each holds for all of them together.
+    """Adjust the p-values of several comparisons by Holm's method (1979), so that they hold jointly.
 
     ``p̃_(k) = max_{j ≤ k} min(1, (m - j + 1) p_(j))`` in ascending order of the m p-values.
 
@@ -199,7 +206,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 def _check(confidence: float) -> None:
     if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence is {confidence}: it must lie between 0 and 1, as 0.95 does")
+        raise ValueError(f"confidence is {confidence}: it must lie between 0 and 1, for example 0.95")
 
 
 def _mean_interval(values: Floats, confidence: float, random_state: int) -> tuple[float, float, float]:
@@ -207,7 +214,7 @@ def _mean_interval(values: Floats, confidence: float, random_state: int) -> tupl
     if not values.size:
         return np.nan, np.nan, np.nan
     mean = float(values.mean())
-    # One value, or the same everywhere: nothing to resample.
+    # One value, or equal values: there is nothing to resample.
     if values.size < 2 or np.ptp(values) == 0.0:
         return mean, mean, mean
     from scipy import stats  # takes a third of a second to import
@@ -216,8 +223,8 @@ def _mean_interval(values: Floats, confidence: float, random_state: int) -> tupl
         (values,),
         np.mean,
         confidence_level=confidence,
-        n_resamples=_QUERY_RESAMPLES,
-        batch=max(1, _BATCH_ENTRIES // values.size),
+        n_resamples=RESAMPLING.of_queries,
+        batch=max(1, RESAMPLING.entries // values.size),
         method="BCa",
         rng=np.random.default_rng(random_state),
     ).confidence_interval
@@ -236,15 +243,15 @@ def _sign_test(differences: Floats, random_state: int) -> float:
         (differences,),
         np.mean,
         permutation_type="samples",
-        n_resamples=_QUERY_RESAMPLES,
-        batch=max(1, _BATCH_ENTRIES // differences.size),
+        n_resamples=RESAMPLING.of_queries,
+        batch=max(1, RESAMPLING.entries // differences.size),
         rng=np.random.default_rng(random_state),
     )
     return float(found.pvalue)
 
 
 def _of_rows(metric: str, relevance: ArrayLike, scores: ArrayLike, options: dict[str, Any]) -> Callable[[Any], float]:
-    """The metric of the list that some rows form."""
+    """The metric of a list made of these rows."""
     function, options = metric_named(metric, options)
     labels, values = np.asarray(relevance), np.asarray(scores)
     return lambda rows: float(function(labels[rows], values[rows], **options))
@@ -255,19 +262,19 @@ def _in_order(*columns: ArrayLike) -> list[NDArray[Any]]:
     arrays = [np.asarray(column) for column in columns]
     if any(array.shape != arrays[-1].shape or array.ndim != 1 for array in arrays):
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise ValueError(f"labels and scores must have one entry a row each, got the shapes {shapes}")
+        raise ValueError(f"labels and scores must each have one entry per row, got the shapes {shapes}")
     order = np.argsort(arrays[-1], kind="stable")
     return [array[order] for array in arrays]
 
 
 def _resampled(evaluate: Callable[[Any], float], n_rows: int, random_state: int) -> Floats:
-    """What `evaluate` gives on resamples of the rows, less those on which it has no value.
+    """The values of `evaluate` on resamples of the rows, without those where it is undefined.
 
-    The rows of a resample come in their order: what is sorted already is sorted again in a third of the time.
+    A resample keeps the order of its rows: sorting sorted data takes a third of the time.
     """
     rng = np.random.default_rng(random_state)
     rows = np.arange(n_rows)
-    draws = (np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows) for _ in range(_ROW_RESAMPLES))
+    draws = (np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows) for _ in range(RESAMPLING.of_rows))
     found = np.array([evaluate(np.repeat(rows, counts)) for counts in draws])
     return found[np.isfinite(found)]
 
@@ -294,14 +301,14 @@ def _compare_rows(
     n_rows = relevance.size
     spread = _resampled(difference, n_rows, random_state)
     reach = float(ndtri(0.5 + confidence / 2) * np.std(spread, ddof=1)) if spread.size > 1 else 0.0
-    # Scores of two models have scales of their own: what can change places are the ranks.
+    # Scores of two models differ in scale, so the test exchanges ranks.
     ranks = np.stack([rankdata(first), rankdata(second)])
     rng = np.random.default_rng(random_state)
     n_extreme = 0
-    for _ in range(_ROW_EXCHANGES):
+    for _ in range(RESAMPLING.exchanges):
         swapped = np.where(rng.random(n_rows) < 0.5, ranks, ranks[::-1])
         one, other = (_of_rows(metric, relevance, scores, options)(slice(None)) for scores in swapped)
-        # Rounding must not make a difference of equal ones.
+        # Rounding must not make equal values differ.
         n_extreme += abs(other - one) >= abs(found) * (1 - 1e-12)
-    p_value = (n_extreme + 1) / (_ROW_EXCHANGES + 1) if np.isfinite(found) else float("nan")
+    p_value = (n_extreme + 1) / (RESAMPLING.exchanges + 1) if np.isfinite(found) else float("nan")
     return Comparison(found, found - reach, found + reach, p_value)

@@ -1,4 +1,4 @@
-"""The formulas of metrics that look at the first places, or at the best negatives: the value of each list."""
+"""The formulas of metrics of the first places, or of the best negatives: one value for each list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankhinge.metrics._values import average_precisions, first_relevant, precis
 
 
 def found_at(lists: Lists, ties: str, depths: Floats) -> Floats:
-    """How many relevant samples are among the first places of each list, on average over ties."""
+    """The number of relevant samples among the first places of each list, averaged over ties."""
     r = ranked(lists, ties)
     return r.sum(r.tied_gain / r.tied * (r.rank <= _of_rows(r, depths)))
 
@@ -98,7 +98,7 @@ def p_norm_pushes(lists: Lists, ties: str, p: float) -> Floats:
 
 
 class _Negatives(NamedTuple):
-    """The irrelevant samples, best first in each list: the number of each, and how many relevant ones are above it."""
+    """The irrelevant samples, best first in each list: their places, and how many relevant ones are above each."""
 
     list_index: NDArray[np.intp]
     number: Floats

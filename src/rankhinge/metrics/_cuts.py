@@ -1,4 +1,4 @@
-"""Metrics of the first places, and of the best negatives, as they are called, a float each."""
+"""The public metrics of the first places and of the best negatives. Each returns a float."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def precision_at_k(
     ties: Ties = "average",
     no_positives: NoPositives = "zero",
 ) -> float:
-    """Precision at k, the share of relevant samples among the first k.
+    """Precision at k: the share of relevant samples among the first k.
 
-    ``P@k = #{i relevant : rank_i <= k} / k``. As in trec_eval, the divisor stays k for a list of
-    fewer than k samples.
+    ``P@k = #{i relevant : rank_i <= k} / k``. As in trec_eval, the divisor stays k even if the list has fewer than k
+    samples.
 
     Parameters
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     k : int, float or str
-        How many of the first samples to look at, or which share of each list: a float in (0, 1] or ``"1%"``.
+        How many of the first samples count: a number, or a share of each list (a float in (0, 1] or ``"1%"``).
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        The precision, with `qid` the mean over the queries.
+        The precision. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def recall_at_k(
     ties: Ties = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """Recall at k, the share of the relevant samples that are among the first k.
+    """Recall at k: the share of all relevant samples that are among the first k.
 
     ``R@k = #{i relevant : rank_i <= k} / P``.
 
@@ -77,14 +77,14 @@ def recall_at_k(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     k : int, float or str
-        How many of the first samples to look at, or which share of each list: a float in (0, 1] or ``"1%"``.
+        How many of the first samples count: a number, or a share of each list (a float in (0, 1] or ``"1%"``).
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        The recall, with `qid` the mean over the queries.
+        The recall. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def f1_at_k(
     ties: Ties = "average",
     no_positives: NoPositives = "zero",
 ) -> float:
-    """F1 at k, if the first k are called relevant.
+    """F1 at k, where the first k are predicted relevant.
 
     ``F1@k = 2 #{i relevant : rank_i <= k} / (k + P)``, the harmonic mean of precision and recall at k.
 
@@ -113,14 +113,14 @@ def f1_at_k(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     k : int, float or str
-        How many of the first samples to look at, or which share of each list: a float in (0, 1] or ``"1%"``.
+        How many of the first samples count: a number, or a share of each list (a float in (0, 1] or ``"1%"``).
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        F1, with `qid` the mean over the queries.
+        F1. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -140,23 +140,23 @@ def hit_at_k(
     ties: Ties = "average",
     no_positives: NoPositives = "zero",
 ) -> float:
-    """Hit at k (success), whether a relevant sample is among the first k.
+    """Hit at k, also called success: whether a relevant sample is among the first k.
 
-    ``1`` if there is one, else 0; with ties the probability of it.
+    1 if there is one, else 0. With ties, the probability of a hit.
 
     Parameters
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     k : int, float or str
-        How many of the first samples to look at, or which share of each list: a float in (0, 1] or ``"1%"``.
+        How many of the first samples count: a number, or a share of each list (a float in (0, 1] or ``"1%"``).
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        The share of hits, with `qid` the mean over the queries.
+        The share of hits. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def r_precision(
     ties: Ties = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """R-precision, the share of relevant samples among the first P, as many as there are relevant ones.
+    """R-precision: the share of relevant samples among the first P, where P is the number of relevant samples.
 
     ``#{i relevant : rank_i <= P} / P``.
 
@@ -184,12 +184,12 @@ def r_precision(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        The R-precision, with `qid` the mean over the queries.
+        The R-precision. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -212,22 +212,22 @@ def partial_auc(
     """Area under the ROC curve up to a false-positive rate, divided by that rate.
 
     With ``a_j`` relevant samples above the j-th best irrelevant one,
-    ``sum_j clip(max_fpr N - j + 1, 0, 1) a_j / (P max_fpr N)``. (`sklearn.metrics.roc_auc_score` rescales it so that
-    chance gives 1/2.)
+    ``sum_j clip(max_fpr N - j + 1, 0, 1) a_j / (P max_fpr N)``. `sklearn.metrics.roc_auc_score` rescales this value so
+    that chance gives 1/2.
 
     Parameters
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     max_fpr : float, default 0.1
-        Above 0 and not above 1.
+        Above 0 and at most 1.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        The partial AUC, with `qid` the mean over the queries.
+        The partial AUC. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -256,12 +256,12 @@ def top_push(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        The share, with `qid` the mean over the queries.
+        The share. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -281,23 +281,23 @@ def p_norm_push(
     ties: Literal["worst", "best", "index"] = "worst",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """One minus the mean over the irrelevant samples of ``(b / P)^p``, b relevant samples below each.
+    """One minus the mean of ``(b / P)^p`` over the irrelevant samples, with b relevant samples below each.
 
-    C. Rudin, "The P-norm push", JMLR 2009. With ``p=1`` it is the AUC.
+    With ``p=1`` this is the AUC. See C. Rudin, "The P-norm push", JMLR 2009.
 
     Parameters
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     p : float, default 4
-        At least 1: the larger, the more the top of the list counts.
+        At least 1. A larger p puts more weight on the top of the list.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"`` and ``average``: the mean of a power has no closed form.
+        As in `average_precision`, except ``"threshold"`` and ``"average"``: the mean of a power has no closed form.
 
     Returns
     -------
     float
-        The value, with `qid` the mean over the queries.
+        The value. With `qid`, the mean over the queries.
 
     Examples
     --------
@@ -327,14 +327,14 @@ def bedroc(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     alpha : float, default 20
-        Above 0: the larger, the fewer of the first places count.
+        Above 0. A larger alpha puts more weight on the first places.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``.
+        As in `average_precision`, except ``"threshold"``.
 
     Returns
     -------
     float
-        BEDROC, with `qid` the mean over the queries.
+        BEDROC. With `qid`, the mean over the queries.
 
     Examples
     --------

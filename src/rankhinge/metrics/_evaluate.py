@@ -1,4 +1,4 @@
-"""What all metrics do around their formula: validate, and give lists without a value what the policy says."""
+"""The frame of all metrics: validation before the formula, the policy for undefined values after it."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def evaluate(
 
 
 def mean(found: tuple[NDArray[Any], Floats], no_positives: str | None = "nan") -> float:
-    """The mean over the lists; if nobody has asked for nan, a warning says where it comes from."""
+    """The mean over the lists. If it is nan and nobody asked for nan, a warning explains why."""
     _, values = found
     n_undefined = int(np.isnan(values).sum()) if no_positives is None else 0
     if n_undefined:
         which = "the list has" if len(values) == 1 else f"{n_undefined} of {len(values)} queries have"
         warn_user(
-            f"{which} no relevant sample (or, for auc, no other one), and so the metric is nan. Name a policy: "
-            "no_positives='skip' leaves them out, 'zero' and 'one' count them so, 'nan' keeps this"
+            f"{which} no relevant sample (or, for auc, no irrelevant one), so the metric is nan. Choose a policy: "
+            "no_positives='skip' leaves them out, 'zero' and 'one' count them as 0 and 1, 'nan' silences this warning"
         )
     return float(values.mean()) if len(values) else float("nan")

@@ -1,4 +1,4 @@
-"""The metrics as they are called, a float each."""
+"""The public metrics of whole lists. Each returns a float."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def average_precision(
     ties: TiesOfAP = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """Average precision, the mean precision at the ranks of the relevant samples.
+    """Average precision: the mean precision at the ranks of the relevant samples.
 
-    ``AP = (1/P) sum_i i / rank_i`` over the P relevant samples in the order of their ranks. With
-    ``ties="threshold"`` it is ``sum_t (R_t - R_{t-1}) P_t`` with recall R and precision P at each
-    distinct score t (`sklearn.metrics.average_precision_score`).
+    ``AP = (1/P) sum_i i / rank_i`` over the P relevant samples in the order of their ranks. With ``ties="threshold"``
+    it is ``sum_t (R_t - R_{t-1}) P_t``, with recall R and precision P at each distinct score t, as in
+    `sklearn.metrics.average_precision_score`.
 
     Parameters
     ----------
     relevance : array-like of shape (n_samples,)
-        Relevance at least 0; relevant is what is above 0.
+        At least 0. Samples above 0 are relevant.
     scores : array-like of shape (n_samples,)
-        Finite scores, the highest first.
+        Finite scores. The highest score ranks first.
     qid : sequence of shape (n_samples,), optional
-        The query of each row: any hashable, rows in any order. Without it: one list.
+        The query of each row: any hashable values, rows in any order. Default: one list.
     k : int, float or str, optional
-        The last rank that counts, or the share of each list (a float in (0, 1] or ``"1%"``). Without it: all.
+        The last rank that counts, or a share of each list (a float in (0, 1] or ``"1%"``). Default: all ranks.
     divide_by : {"best", "positives"}, default "best"
         With `k`: divide by ``min(k, P)``, which makes the best value 1, or by P, as trec_eval does.
     ties : {"average", "worst", "best", "index", "threshold"}, default "average"
-        How equal scores are ordered, see `rankhinge.metrics`.
+        The order of equal scores, see `rankhinge.metrics`.
     no_positives : {"nan", "zero", "one", "raise", "skip"}, optional
-        What a list without relevant samples gives, see `rankhinge.metrics`. Default: nan, with a warning.
+        The value of a list without relevant samples, see `rankhinge.metrics`. Default: nan, with a warning.
 
     Returns
     -------
     float
-        The average precision, with `qid` the mean over the queries (MAP).
+        The average precision. With `qid`, the mean over the queries (MAP).
 
     References
     ----------
@@ -78,7 +78,7 @@ def ndcg(
     ties: Ties = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """Normalised discounted cumulative gain, optionally cut off after rank k.
+    """Normalised discounted cumulative gain (NDCG), optionally cut off after rank k.
 
     ``NDCG@k = DCG@k / max DCG@k`` with ``DCG@k = sum_{rank <= k} gain(rank) / log2(1 + rank)``.
 
@@ -87,18 +87,18 @@ def ndcg(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`, but relevance may be graded.
     k : int, float or str, optional
-        The last rank that counts, or the share of each list (a float in (0, 1] or ``"1%"``). Without it: all.
+        The last rank that counts, or a share of each list (a float in (0, 1] or ``"1%"``). Default: all ranks.
     gains : {"exponential", "linear"}, array-like or callable, default "exponential"
-        ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005), as `SVMRanker` has it; ``"linear"``: the
-        relevance; an array: ``gains[relevance]`` of integer labels; a callable maps the array of relevances
-        to an array of gains. Gains must be finite and at least 0.
+        ``"exponential"``: ``2**relevance - 1`` (Burges et al. 2005), as in `SVMRanker`. ``"linear"``: the relevance
+        itself. An array: ``gains[relevance]``, for integer labels. A callable maps the array of relevances to an array
+        of gains. Gains must be finite and at least 0.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; no positives: all gains of the list are 0.
+        As in `average_precision`, except ``"threshold"``. A list has no positives if all its gains are 0.
 
     Returns
     -------
     float
-        The NDCG, with `qid` the mean over the queries.
+        The NDCG. With `qid`, the mean over the queries.
 
     References
     ----------
@@ -134,19 +134,19 @@ def reciprocal_rank(
     ties: Ties = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """Reciprocal rank of the first relevant sample, ``RR = 1 / min_i rank_i``.
+    """Reciprocal rank of the first relevant sample: ``RR = 1 / min_i rank_i``.
 
     Parameters
     ----------
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; the average of ties is that of 1 / rank.
+        As in `average_precision`, except ``"threshold"``. The average over ties is that of 1 / rank.
 
     Returns
     -------
     float
-        The reciprocal rank, with `qid` the mean over the queries (MRR).
+        The reciprocal rank. With `qid`, the mean over the queries (MRR).
 
     References
     ----------
@@ -172,7 +172,7 @@ def auc(
     ties: Ties = "average",
     no_positives: NoPositives | None = None,
 ) -> float:
-    """Area under the ROC curve, the share of pairs with the relevant sample above the other.
+    """Area under the ROC curve: the share of pairs in which the relevant sample is above the irrelevant one.
 
     ``AUC = #{(i, j) : i relevant, j not, rank_i < rank_j} / (P N)``; tied pairs count one half
     (``ties="average"``), 0 (``"worst"``) or 1 (``"best"``).
@@ -182,12 +182,12 @@ def auc(
     relevance, scores, qid : array-like of shape (n_samples,)
         As in `average_precision`.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; lists without negatives follow it too.
+        As in `average_precision`, except ``"threshold"``. `no_positives` also applies to lists without negatives.
 
     Returns
     -------
     float
-        The AUC, with `qid` the mean over the queries.
+        The AUC. With `qid`, the mean over the queries.
 
     References
     ----------
@@ -212,7 +212,7 @@ def rbp(
     ties: Ties = "average",
     no_positives: NoPositives = "zero",
 ) -> float:
-    """Rank-biased precision, what a reader finds who goes on after each sample with probability p.
+    """Rank-biased precision: what a reader finds who goes on after each sample with probability p.
 
     ``RBP = (1 - p) sum_i p**(rank_i - 1)`` over the relevant samples.
 
@@ -223,14 +223,15 @@ def rbp(
     persistence : float, default 0.8
         p, at least 0 and below 1.
     normalize : bool, default False
-        Divide by the value of the best order of the list, which makes that order's value 1.
+        Divide by the value of the best order of the list, so that the best value is 1.
     ties, no_positives : str
-        As in `average_precision`, less ``"threshold"``; `no_positives` is ``"zero"`` by default, as by the formula.
+        As in `average_precision`, except ``"threshold"``. The default of `no_positives` is ``"zero"``, which is what
+        the formula gives.
 
     Returns
     -------
     float
-        The rank-biased precision, with `qid` the mean over the queries.
+        The rank-biased precision. With `qid`, the mean over the queries.
 
     References
     ----------

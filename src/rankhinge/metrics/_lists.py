@@ -1,4 +1,4 @@
-"""From what the caller gives to validated rows: gains, scores and the list of each."""
+"""From the caller's arrays to validated rows: gains, scores and the list of each row."""
 
 from __future__ import annotations
 

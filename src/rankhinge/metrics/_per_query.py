@@ -45,12 +45,12 @@ _SHORT = {
     "hit": _cuts.hit_at_k,
     "success": _cuts.hit_at_k,
 }
-# What a number after the @ means.
+# The option that a number after the @ sets.
 _NUMBERS: dict[Any, str] = {_cuts.partial_auc: "max_fpr", _cuts.p_norm_push: "p", _cuts.bedroc: "alpha"}
 
 
 def metric_named(name: str, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-    """A metric by its name, and its options with those that the name implies: ``"ndcg@10"`` is NDCG with ``k=10``."""
+    """The metric of this name and its options, with those that the name implies: ``"ndcg@10"`` means ``k=10``."""
     functions = {function.__name__: function for function in _VALUES} | _SHORT
     plain, at, number = name.partition("@") if isinstance(name, str) else ("", "", "")
     function = functions.get(plain.lower().replace("-", "_"))
@@ -63,7 +63,7 @@ def metric_named(name: str, options: dict[str, Any] | None = None) -> tuple[Any,
     if not at:
         return function, options
     if option in options:
-        raise ValueError(f"metric is {name!r}, with its depth in its name: {option}={options[option]} is a second one")
+        raise ValueError(f"metric is {name!r}, which names a depth already: leave out {option}={options[option]}")
     return function, {option: _number(name, number, option)} | options
 
 
@@ -80,7 +80,7 @@ def _number(name: str, text: str, option: str) -> int | float:
 def per_query(
     metric: str, relevance: ArrayLike, scores: ArrayLike, qid: QueryIds, **options: Any
 ) -> tuple[NDArray[Any], Floats]:
-    """Values of a metric query by query, in the order in which the queries first appear.
+    """The value of a metric for each query, in the order in which the queries first appear.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def per_query(
     Returns
     -------
     queries : ndarray of shape (n_queries,)
-        The distinct queries, less those left out by ``no_positives="skip"``. Of `qid`'s dtype if
-        that was an array, else of dtype object.
+        The distinct queries, without those that ``no_positives="skip"`` leaves out. The dtype is that of `qid` if `qid`
+        is an array, else object.
     values : ndarray of shape (n_queries,)
-        Their values, whose mean is what the metric itself returns.
+        The value of each query. Their mean is what the metric itself returns.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def per_query(
     """
     function, options = metric_named(metric, options)
     if qid is None:
-        raise ValueError("qid is missing: one query per row is needed")
+        raise ValueError("qid is missing: give the query of each row")
     call = inspect.signature(function).bind(relevance, scores, qid=qid, **options)
     call.apply_defaults()
     return evaluate(_VALUES[function], *call.args, **call.kwargs)

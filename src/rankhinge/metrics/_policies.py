@@ -1,4 +1,4 @@
-"""The choices that a metric offers, and the checks that one of them was made."""
+"""The options of the metrics and their checks."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def check_k(k: Depth) -> int | float:
 
 
 def depths_of(k: Depth, sizes: Floats) -> Floats:
-    """How many places of each list count: k, or the share of its samples, at least 1."""
+    """How many places of each list count: k, or a share of its samples, at least 1."""
     depth = check_k(k)
     if isinstance(depth, int):
         return np.full(len(sizes), float(depth))
-    # 7 % of 100 are 7, though the product is rounded up.
+    # 7 % of 100 must stay 7 although the product is rounded up.
     return np.maximum(1.0, np.ceil(depth * sizes * (1 - 4e-16)))

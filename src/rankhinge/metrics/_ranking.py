@@ -1,4 +1,4 @@
-"""Lists in ranked order, with equal scores as the policy for ties says."""
+"""Lists in ranked order, with equal scores ordered by the policy for ties."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from rankhinge.metrics._policies import Floats
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows list by list, ranked within each; all arrays but `starts` have the same length.
+    """Rows list by list, ranked within each list. All arrays except `starts` have the same length.
 
-    Rows whose order is left open form a tied group; where ties are broken every row is its own
-    group. So one formula, for groups, serves all policies. Rows of groups without any gain, which
-    no metric counts, may be missing.
+    Rows whose order is left open form a tied group. Where ties are broken, every row is its own group. One formula for
+    groups therefore serves all policies. Groups without any gain, which no metric counts, may be missing.
     """
 
     starts: NDArray[np.intp]  # (n_lists,), the first row of each list
@@ -66,7 +65,7 @@ def ranked(lists: Lists, ties: str) -> Ranking:
 def _untied(lists: Lists) -> Ranking | None:
     """The rows of one list that have a gain, or None if there are none or some are tied with others.
 
-    Much faster than to sort all rows along with their gains: plain values are sorted, and few rows looked up.
+    This is much faster than sorting all rows with their gains: it sorts plain values and looks up only few rows.
     """
     rows = np.flatnonzero(lists.gains)
     rows = rows[np.argsort(-lists.scores[rows])]

@@ -1,4 +1,4 @@
-"""The formulas: the value of each list, nan where a metric has none."""
+"""The formulas: the value of each list, nan where it is undefined."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def average_precisions(lists: Lists, ties: str) -> Floats:
 
 
 def precisions_at_ranks(lists: Lists, ties: str) -> tuple[Ranking, Floats]:
-    """The precision at each relevant sample's rank, 0 at others; on average over ties."""
+    """The precision at the rank of each relevant sample, averaged over ties. 0 at other ranks."""
     r = ranked(lists, ties)
     if ties == "threshold":
         last_rank = r.rank - r.place + r.tied - 1
@@ -56,7 +56,7 @@ def first_relevant(lists: Lists, ties: str) -> tuple[Ranking, Floats]:
 
 
 def _product_within_groups(factors: Floats, place: Floats) -> Floats:
-    """Cumulative product that starts afresh at each place 0; log2(longest group) array passes."""
+    """Cumulative product that restarts at each place 0, in log2(longest group) array passes."""
     product, shift = factors.copy(), 1
     while (rows := np.flatnonzero(place >= shift)).size:
         product[rows] *= product[rows - shift]
@@ -88,7 +88,7 @@ def rbps(lists: Lists, ties: str, persistence: float, normalize: bool) -> Floats
 def _discounted(
     lists: Lists, ties: str, discount: Callable[[Floats], Floats], normalize: bool, depths: Floats | None = None
 ) -> Floats:
-    """Sum of gain times discount(rank) over the first places, divided by its greatest value if `normalize`."""
+    """Sum of gain times discount(rank) over the first places. With `normalize`, divided by its largest value."""
     if normalize:
         lists = _within_range(lists)
     r = ranked(lists, ties)
@@ -97,14 +97,14 @@ def _discounted(
     )
     if not normalize:
         return value
-    # The mean gain of a tied group can be an ulp above the gains it is the mean of.
+    # The mean gain of a tied group can be an ulp above each of its gains.
     return np.minimum(ratio(value, _greatest(lists, discount, depths)), 1.0)
 
 
 def _within_range(lists: Lists) -> Lists:
-    """The same lists with gains whose sums do not overflow, and whose parts do not vanish.
+    """The same lists with gains scaled so that sums do not overflow and small gains do not vanish.
 
-    By a power of two for each list, which takes nothing from their digits.
+    Each list is scaled by a power of two, which keeps all digits.
     """
     largest = np.zeros(len(lists.queries))
     np.maximum.at(largest, lists.list_index, lists.gains)
@@ -116,12 +116,12 @@ def _within_range(lists: Lists) -> Lists:
 
 
 def _inside(rank: Floats, counts: NDArray[np.intp], depths: Floats | None) -> Floats:
-    """1 for ranks that count, of so many rows of each list."""
+    """1 for the ranks that count, given how many count in each list."""
     return np.ones_like(rank) if depths is None else (rank <= np.repeat(depths, counts)).astype(np.float64)
 
 
 def _greatest(lists: Lists, discount: Callable[[Floats], Floats], depths: Floats | None) -> Floats:
-    """Sum of gain times discount(rank) with the greatest gains first; rows without gain need no rank."""
+    """Sum of gain times discount(rank) with the largest gains first. Rows without gain need no rank."""
     rows = np.flatnonzero(lists.gains)
     rows = rows[np.lexsort((-lists.gains[rows], lists.list_index[rows]))]
     list_index, n_lists = lists.list_index[rows], len(lists.queries)

@@ -31,7 +31,7 @@ from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.callbacks import CompiledLoss
 from rankhinge.inference.edges import HIGH, J0, LOW, START, STOP, settle_buckets
 from rankhinge.inference.finish import finish
-from rankhinge.inference.long_list import bucket_range, sample_bounds
+from rankhinge.inference.long_list import LEAST_BUCKETS, SAMPLE, bucket_range, sample_bounds
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.query import centre_of, make_query
 from rankhinge.inference.settle import settle
@@ -47,9 +47,6 @@ _COUNT_BYTES, _FINER_BYTES = 4, 20
 MOST_SHIPPED = 1 << 16
 # Buckets for each positive: each threshold between two ranks leaves a bucket open.
 _BUCKETS_A_POSITIVE = 64
-_LEAST_BUCKETS = 1 << 12
-# Negatives that tell roughly where ranks change.
-_SAMPLE = 1 << 12
 
 
 class BadScoreError(ValueError):
@@ -66,7 +63,7 @@ class Spread(NamedTuple):
 
 def sample_stride(n_samples: int) -> int:
     """Of how many samples one belongs to the sample: those whose number in the whole is a multiple."""
-    return max(1, n_samples // _SAMPLE)
+    return max(1, n_samples // SAMPLE)
 
 
 class _Open(NamedTuple):
@@ -109,7 +106,7 @@ class _Coordinator:
         lowest, highest = bucket_range(self.sample, sample_bounds(self.query, self.sample))
         most = _REPLY_BYTES // _COUNT_BYTES
         wanted = min(_BUCKETS_A_POSITIVE * self.positives.size, self.query.n_negatives // 2)
-        return make_grid(lowest, highest, min(max(_LEAST_BUCKETS, wanted), most))
+        return make_grid(lowest, highest, min(max(LEAST_BUCKETS, wanted), most))
 
     def settle_counts(self, grid: Any, reply: Counts) -> tuple[Floats, _Open]:
         """The coefficient of each bucket of the grid, nan where it is open, and the open ones."""

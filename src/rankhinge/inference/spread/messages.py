@@ -77,7 +77,8 @@ class Finish(NamedTuple):
 
     `shipped` and `positives` are the coefficients of what a part has sent, in its own order: they belong to the part.
     `ranked` are those of the ranking by the scores, of the part's positives, which are subtracted with those that the
-    count has left; None if they are not asked for.
+    count has left; None if they are not asked for. `top` are edges, descending, and the coefficients of the negatives
+    above each and not above the one before; all others keep those of the ranking by the scores. None: no cut.
     """
 
     settled: Runs
@@ -85,6 +86,16 @@ class Finish(NamedTuple):
     shipped: Sequence[Floats] | None
     positives: Sequence[Floats]
     ranked: Sequence[Floats] | None
+    top: tuple[Floats, Floats] | None = None
+
+
+class Top(NamedTuple):
+    """Send the best negatives, up to `wanted` that reach the bar, and rank all by the scores (`positives` descend)."""
+
+    positives: Floats
+    n_negatives: int
+    wanted: int
+    bar: float
 
 
 class Counts(NamedTuple):
@@ -120,6 +131,33 @@ class Counts(NamedTuple):
         return self._replace(counts=_compact(self.counts), ranked=ranked)
 
 
+class TopCounts(NamedTuple):
+    """The best scores of negatives, descending, how many have each, and the best one below them (-inf: none).
+
+    ``ranked`` and ``bad`` are as of `Counts`.
+    """
+
+    values: Floats
+    counts: Integers
+    below: float
+    ranked: Integers
+    bad: bool = False
+
+    @classmethod
+    def merged(cls, replies: Sequence[TopCounts]) -> TopCounts:
+        """Those of several parts together."""
+        away, place = np.unique(-np.concatenate([reply.values for reply in replies]), return_inverse=True)
+        counts = np.zeros(away.size, np.int64)
+        np.add.at(counts, place, np.concatenate([reply.counts for reply in replies]).astype(np.int64))
+        ranked: Integers = np.stack([reply.ranked for reply in replies]).sum(axis=0, dtype=np.int64)
+        below = max(reply.below for reply in replies)
+        return cls(-away, counts, below, ranked, any(reply.bad for reply in replies))
+
+    def compact(self) -> TopCounts:
+        """The same with counts of 32 bits, if these are enough: for the journey."""
+        return self._replace(counts=_compact(self.counts), ranked=_compact(self.ranked))
+
+
 def _compact(counts: Integers) -> Integers:
     return counts if counts.max(initial=0) > _LARGEST_COUNT else counts.astype(np.uint32)
 
@@ -131,4 +169,4 @@ class Shipped(NamedTuple):
     groups: NDArray[np.int32]
 
 
-Request: TypeAlias = Count | Refine | Ship | Finish
+Request: TypeAlias = Count | Refine | Ship | Finish | Top

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from rankhinge.inference.buckets import Grid
 from rankhinge.inference.by_scores import add_negatives, tabulate
-from rankhinge.inference.passes import CHUNK, count
+from rankhinge.inference.cut_kernels import best_negatives
+from rankhinge.inference.passes import CHUNK, count, first_bad
 from rankhinge.inference.spread.kernels import (
     count_finer,
     extent_of_negatives,
@@ -22,7 +23,18 @@ from rankhinge.inference.spread.kernels import (
     n_open,
     weighed,
 )
-from rankhinge.inference.spread.messages import Count, Counts, Finish, Floats, Refine, Runs, Ship, Shipped
+from rankhinge.inference.spread.messages import (
+    Count,
+    Counts,
+    Finish,
+    Floats,
+    Refine,
+    Runs,
+    Ship,
+    Shipped,
+    Top,
+    TopCounts,
+)
 
 __all__ = ["ListPart"]
 
@@ -67,6 +79,23 @@ class ListPart:
             ranked[-1] -= int(np.count_nonzero(self.relevant))
         return u, ranked
 
+    def top(self, request: Top) -> TopCounts:
+        """The best negatives."""
+        bad = bool(first_bad(self.scores) >= 0)
+        self._buckets = self._left = self._finer = None
+        self._ranked, ranked = self._rank(request.positives, request.n_negatives, bad)
+        values, below = np.zeros(0), -np.inf
+        if not bad:
+            values, _ = best_negatives(self.scores, self.relevant, 0, request.wanted)
+        away, counts = np.unique(-values[values >= request.bar], return_counts=True)
+        if not bad:
+            last = -away[-1] if away.size else request.bar
+            below = float(np.max(self.scores, where=(self.scores < last) & ~self.relevant, initial=-np.inf))
+        if away.size:
+            # Of those that are as good as the last one there may be more than were wanted.
+            counts[-1] = np.count_nonzero((self.scores == last) & ~self.relevant)
+        return TopCounts(-away, counts, below, ranked, bad)
+
     def refine(self, request: Refine) -> Counts:
         """What is left in finer buckets, each with its extent."""
         values, _, groups = self._settle(request.settled)
@@ -84,7 +113,9 @@ class ListPart:
 
     def finish(self, request: Finish, part: int, less: Floats | None = None) -> float:
         """Write u, less what is to be subtracted; ``Σ u (s - centre)``. `part` is the number of this one."""
-        if request.shipped is None:
+        if request.top is not None:
+            self._write_top(*request.top)
+        elif request.shipped is None:
             self._settle(request.settled)
         elif self._left is not None:
             self.coefficients[self._left[1]] = request.shipped[part]
@@ -97,6 +128,14 @@ class ListPart:
             np.subtract(self.coefficients, less, out=self.coefficients)
         self._buckets = self._left = self._finer = self._ranked = None
         return float(weighed(self.coefficients, self.scores, request.centre))
+
+    def _write_top(self, edges: Floats, u: Floats) -> None:
+        """Write u of the ranking by the scores, but of the negatives between these edges another."""
+        assert self._ranked is not None
+        np.copyto(self.coefficients, self._ranked)
+        if edges.size:
+            place = np.flatnonzero((self.scores > edges[-1]) & ~self.relevant)
+            self.coefficients[place] = u[np.searchsorted(-edges, -self.scores[place], side="right")]
 
     def _settle(self, settled: Runs) -> tuple[Floats, NDArray[np.int64], NDArray[np.int32]]:
         """Write what the last count has settled; scores, places and groups of what is left."""

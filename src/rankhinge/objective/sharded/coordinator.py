@@ -12,6 +12,7 @@ valid; values are V + ε, with ε a small part of the value (`slack`): what a fi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,11 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.inference.callbacks import compile_loss
+from rankhinge.inference.spread import CompiledCut, compile_cut
 from rankhinge.losses import RankingLoss
-from rankhinge.losses.base import BY_CUT, BY_SAMPLE
-from rankhinge.objective.reductions import Apart, Audited, Counts
+from rankhinge.losses.base import BY_SAMPLE, BY_STEP
+from rankhinge.losses.cut import CutLoss
+from rankhinge.objective.reductions import NO_SPREAD, Apart, Audited, Counts
 from rankhinge.objective.sharded.engine import Engine, Operation
 from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, ScoreHandle, Shared, surviving
+from rankhinge.objective.sharded.marks import together
 from rankhinge.objective.sharded.moments import variances_together
 from rankhinge.objective.sharded.talks import Column, Inferred, Talk, hinge, inference, logistic, reference
 from rankhinge.objective.sharded.thresholds import calibration, threshold
@@ -32,8 +36,6 @@ __all__ = ["Evaluation", "ShardedObjective", "Sizes"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-# A spread that is less than this part of the largest score is what rounding leaves of equal ones.
-_NO_SPREAD = 1e-12
 # How often an inference is repeated with less slack before it is made exactly.
 _TRIALS = 3
 
@@ -73,11 +75,11 @@ class ShardedObjective:
     def __init__(
         self, engine: Engine, sizes: Sizes, loss: RankingLoss, *, slack: float = 0.0, factors: Floats | None = None
     ) -> None:
-        if loss.way == BY_CUT:
-            raise ValueError(
-                f"loss={loss.name!r} looks at the first places only, which shards do not offer: fit it in memory, on "
-                "arrays or on files that rankhinge.spool has written"
-            )
+        self._cuts: dict[int, CompiledCut] = {}
+        if isinstance(loss, CutLoss):
+            for k, (P, N) in enumerate(zip(sizes.n_positives.tolist(), sizes.n_negatives.tolist(), strict=True)):
+                if P and N:
+                    self._cuts[k] = compile_cut(loss, P, N)
         self._shared = Shared(engine)
         self.loss, self.slack, self.factors = loss, slack, factors
         self._begin(sizes, np.arange(sizes.n_positives.size))
@@ -87,12 +89,11 @@ class ShardedObjective:
         self.n_samples, self.n_features, self.n_entries = sizes.n_samples, sizes.n_features, sizes.n_entries
         self.n_problems, self.width = numbers.size, sizes.n_entries / max(1, sizes.n_samples)
         self._least: dict[tuple[int, str], float] = {}
-        self._layout: list[tuple[Indices, Indices]] | None = None
+        self._layout: list[tuple[Indices, Indices, Indices]] | None = None
 
     def part(self, problems: Indices) -> ShardedObjective:
         """The same of some problems only."""
-        other = object.__new__(ShardedObjective)
-        other._shared, other.loss, other.slack, other.factors = self._shared, self.loss, self.slack, self.factors
+        other = copy(self)
         other._begin(self.sizes, self.numbers[problems])
         return other
 
@@ -111,6 +112,10 @@ class ShardedObjective:
     def engine(self) -> Engine:
         """Where the shards are."""
         return self._shared.engine
+
+    def close(self) -> None:
+        """Let go of the shards."""
+        self.engine.release()
 
     # Handles.
 
@@ -133,7 +138,7 @@ class ShardedObjective:
             self._layout = self._shared.call([Operation("layout", (), None, "each")])[0]
         name, numbers = self._shared.name(), self.numbers[problems]
         seen: list[Any] = [
-            ([np.zeros(mine[k]) for mine, _ in self._layout], np.zeros(sum(int(own[k]) for _, own in self._layout)))
+            ([np.zeros(mine[k]) for mine, *_ in self._layout], np.zeros(sum(int(own[k]) for _, own, _ in self._layout)))
             for k in numbers
         ]
         self._shared.later(Operation("zeros", (name, numbers.size)))
@@ -217,7 +222,7 @@ class ShardedObjective:
         """Inference for each column: ``J``, ``T`` (kind "tight"), or J less what is given."""
         m, name = scores.problems.size, self._shared.name()
         rows = {} if less is None else {k: row for row, k in enumerate(less.problems.tolist())}
-        compiled = None if self.loss.way == BY_SAMPLE else compile_loss(self.loss, self.n_samples)
+        by_step = compile_loss(self.loss, self.n_samples) if self.loss.way == BY_STEP else None
         ahead = scores.ahead if scores.ahead in self._shared.handles else ""
 
         def talk(c: int, slack: float) -> Talk:
@@ -225,6 +230,7 @@ class ShardedObjective:
             column = Column(scores.name, c, k, name, m, c)
             n_negatives = int(self.sizes.n_negatives[k])
             own = None if less is None else (less.name, rows[k])
+            compiled = self._cuts.get(k, by_step)
             if compiled is None:
                 return hinge(column, self.counts_of(k), ahead)
             positives, sample = scores.seen[c]
@@ -297,6 +303,11 @@ class ShardedObjective:
         return Counts(n_positives + n_negatives, n_positives, n_negatives.astype(np.float64), one)
 
     @surviving
+    def marks(self, rows: Indices) -> dict[str, str]:
+        """Checksums of some rows, by their numbers in the whole, and of the labels: they do not depend on the cuts."""
+        return together(self._shared.call([Operation("marks", (rows, self.numbers), None, "each")])[0])
+
+    @surviving
     def variances(self, problem: int) -> Floats:
         """How much each feature varies, (d,). One pass."""
         replies = self._shared.call([Operation("variances", (int(self.numbers[problem]),), None, "each")])[0]
@@ -314,7 +325,7 @@ class ShardedObjective:
             n = float(self.counts_of(scores.problems[c]))
             mean, square = (float(sum(part[place] for part in replies)) / n for place in (0, 1))
             deviation = float(np.sqrt(max(square - mean**2, 0.0)))
-            spreads[c] = deviation if deviation > _NO_SPREAD * max(part[2] for part in replies) else 0.0
+            spreads[c] = deviation if deviation > NO_SPREAD * max(part[2] for part in replies) else 0.0
         return spreads
 
     def counts_of(self, number: int) -> int:

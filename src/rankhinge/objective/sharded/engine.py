@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rankhinge.inference.spread import Counts
 from rankhinge.objective.sharded.shard import Shard
 
-__all__ = ["Engine", "LocalEngine", "Operation", "ShardsLostError", "execute", "n_bytes"]
+__all__ = ["Engine", "LocalEngine", "Operation", "ShardsLostError", "execute", "forget", "n_bytes"]
 
 
 class Operation(NamedTuple):
@@ -26,7 +25,8 @@ class Operation(NamedTuple):
     arguments : tuple
         The same for all shards.
     own : dict of tuple, optional
-        By the number of a shard, arguments that are for it alone; they follow the others.
+        By the number of a shard, arguments that are for it alone; they follow the others. Shards that are not named do
+        nothing.
     reply : {"none", "each", "counts"}
         Nothing comes back; something of each shard; or counts, which are added up on the way.
     """
@@ -38,7 +38,11 @@ class Operation(NamedTuple):
 
     def cut(self, shards: Sequence[int]) -> Operation:
         """What some of the shards need of it."""
-        return self if self.own is None else self._replace(own={number: self.own[number] for number in shards})
+        return (
+            self
+            if self.own is None
+            else self._replace(own={number: self.own[number] for number in shards if number in self.own})
+        )
 
 
 class ShardsLostError(RuntimeError):
@@ -53,14 +57,20 @@ class Engine(Protocol):
     """Where the shards are."""
 
     n_shards: int
-    bytes_out: int
-    bytes_back: int
     n_messages: int
+
+    @property
+    def bytes_out(self) -> int:
+        """Of all messages so far."""
+
+    @property
+    def bytes_back(self) -> int:
+        """Of all replies so far."""
 
     def call(self, batch: Sequence[Operation], shards: Sequence[int] | None = None) -> list[Any]:
         """Run a batch on all shards, or on some; for each operation the replies of the shards, in their order.
 
-        Counts are merged to one. Raises `ShardsLostError`.
+        Counts are merged to one. Raises `ShardsLostError`, or `EngineLostError`.
         """
 
     def recover(self, lost: Sequence[int]) -> list[int]:
@@ -76,13 +86,25 @@ def execute(shards: dict[int, Shard], batch: Sequence[Operation]) -> list[Any]:
     for operation in batch:
         found = {}
         for number in sorted(shards):
-            own = () if operation.own is None else operation.own[number]
-            found[number] = getattr(shards[number], operation.method)(*operation.arguments, *own)
+            own = () if operation.own is None else operation.own.get(number)
+            if own is not None:
+                found[number] = getattr(shards[number], operation.method)(*operation.arguments, *own)
         if operation.reply == "counts":
-            answers.append(Counts.merged(list(found.values())).compact() if found else None)
+            counts = list(found.values())
+            answers.append(type(counts[0]).merged(counts).compact() if counts else None)
         else:
             answers.append(found if operation.reply == "each" else None)
     return answers
+
+
+def forget(engine: Engine) -> None:
+    """Let all shards drop the scores and coefficients that they hold; new ones hold none."""
+    while True:
+        try:
+            engine.call([Operation("forget")])
+            return
+        except ShardsLostError as error:
+            engine.recover(error.numbers)
 
 
 def merge(batch: Sequence[Operation], answers: Sequence[list[Any]]) -> list[Any]:
@@ -91,7 +113,7 @@ def merge(batch: Sequence[Operation], answers: Sequence[list[Any]]) -> list[Any]
     for place, operation in enumerate(batch):
         found = [answer[place] for answer in answers if answer[place] is not None]
         if operation.reply == "counts":
-            merged.append(Counts.merged(found))
+            merged.append(type(found[0]).merged(found))
         elif operation.reply == "each":
             together = {number: reply for own in found for number, reply in own.items()}
             merged.append([together[number] for number in sorted(together)])

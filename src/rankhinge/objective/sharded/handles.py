@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge.objective.errors import EngineLostError
 from rankhinge.objective.sharded.engine import Engine, Operation, ShardsLostError
 
 __all__ = ["CoefficientHandle", "Handle", "Recipe", "ScoreHandle", "Shared", "surviving"]
@@ -74,7 +75,7 @@ def surviving(call: Call) -> Call:
                 return call(self, *arguments, **options)
             except ShardsLostError as error:
                 self._shared.restore(error.numbers)
-        raise RuntimeError(f"shards were lost {_MOST_LOSSES} times in one call: the workers do not stay alive")
+        raise EngineLostError(f"shards were lost {_MOST_LOSSES} times in one call: the workers do not stay alive")
 
     return whole  # type: ignore[return-value]
 

@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.features import WeightedColumns, audit, feature_map
-from rankhinge.inference.spread import Count, Counts, Finish, ListPart, Refine, Ship, Shipped
+from rankhinge.inference.passes import CHUNK
+from rankhinge.inference.spread import Count, Counts, Finish, ListPart, Refine, Ship, Shipped, Top, TopCounts
 from rankhinge.inference.zero_one import hinge
 from rankhinge.objective.sharded.kernels import log_likelihood, logistic
+from rankhinge.objective.sharded.marks import digests, label_sums
 from rankhinge.objective.sharded.moments import squares_about
 
 __all__ = ["Seen", "Shard"]
 
 Floats = NDArray[np.float64]
-_CHUNK = 1 << 14
 
 
 class Seen(NamedTuple):
@@ -53,18 +54,22 @@ class Shard:
         first_row: int = 0,
         stride: int = 1,
     ) -> None:
-        self.X, self.features = X, feature_map(X)
-        self.relevant, self.first_row = relevant, first_row
         K, n = relevant.shape
-        self.n_samples = n
+        self._begin(X, n, first_row)
         known = np.ones((K, n), np.bool_) if labelled is None else labelled
-        self._index = [None if labelled is None else np.flatnonzero(known[k]) for k in range(K)]
-        self._inside = [relevant[k] if i is None else relevant[k][i] for k, i in enumerate(self._index)]
+        self._index |= {k: None if labelled is None else np.flatnonzero(known[k]) for k in range(K)}
+        self._inside |= {k: relevant[k] if i is None else relevant[k][i] for k, i in self._index.items()}
         self._positives = [np.flatnonzero(relevant[k] & known[k]) for k in range(K)]
         in_sample = (first_row + np.arange(n)) % stride == 0
         self._sample = [np.flatnonzero(in_sample & known[k] & ~relevant[k]) for k in range(K)]
+
+    def _begin(self, X: Any, n_samples: int, first_row: int) -> None:
+        """What all shards have; samples of problem k are `_index[k]`, None: all, and `_inside[k]` says their labels."""
+        self.X, self.features, self.n_samples, self.first_row = X, feature_map(X), n_samples, first_row
+        self._index: dict[int, NDArray[np.int64] | None] = {}
+        self._inside: dict[int, NDArray[np.bool_]] = {}
         self.arrays: dict[str, Floats] = {}
-        self._talks: dict[str, tuple[ListPart, str, int, NDArray[np.int64] | None]] = {}
+        self._talks: dict[str, tuple[ListPart, int, str, int]] = {}
 
     def forget(self) -> None:
         """Drop all scores and coefficients."""
@@ -78,11 +83,21 @@ class Shard:
             if hasattr(self.X, "indptr")
             else self.X.nbytes
         )
-        return int(rows) + self.relevant.nbytes + 6 * 8 * self.n_samples
+        places = sum(index.nbytes for index in self._index.values() if index is not None)
+        return int(rows) + places + sum(flags.nbytes for flags in self._inside.values()) + 6 * 8 * self.n_samples
 
-    def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many positives and how many negatives in the sample each problem has here."""
-        return np.array([i.size for i in self._positives]), np.array([i.size for i in self._sample])
+    def layout(self) -> Any:
+        """How many positives, how many negatives in the sample, and how many samples each problem has here."""
+        groups: Any = self._positives, self._sample, self._inside.values()
+        return tuple(np.array([part.size for part in group]) for group in groups)
+
+    def marks(self, rows: NDArray[np.int64], problems: NDArray[np.int64]) -> tuple[list[str], NDArray[np.uint64]]:
+        """Checksums of the rows with these numbers in the whole, as far as they are here, and of the labels."""
+        mine = rows[(rows >= self.first_row) & (rows < self.first_row + self.n_samples)] - self.first_row
+        groups = [self._positives[k] for k in problems]
+        groups += [self._index[k] for k in problems if self._index[k] is not None]
+        found = digests(self.features.rows(mine)) if mine.size else []
+        return found, label_sums(self.first_row, self.n_samples, groups)
 
     # Scores and coefficients.
 
@@ -134,11 +149,15 @@ class Shard:
         index, values, u = self._index[problem], self.arrays[scores][row], self.arrays[name][place]
         if index is not None:
             values, u = values[index], np.zeros(index.size)
-        self._talks[token] = ListPart(values, self._inside[problem], u), name, place, index
+        self._talks[token] = ListPart(values, self._inside[problem], u), problem, name, place
 
     def count(self, token: str, request: Count) -> Counts:
         """Negatives by bucket."""
         return self._talks[token][0].count(request)
+
+    def top(self, token: str, request: Top) -> TopCounts:
+        """The best negatives."""
+        return self._talks[token][0].top(request)
 
     def refine(self, token: str, request: Refine) -> Counts:
         """What is left by finer bucket."""
@@ -154,30 +173,36 @@ class Shard:
         request: Finish,
         less: tuple[str, int] | None,
         ahead: tuple[str, int] | None,
+        sign: float,
         shipped: Floats | None,
         positives: Floats,
         ranked: Floats | None,
     ) -> tuple[float, float]:
-        """Write u, less a row of other coefficients; ``Σ u (s - centre)``, and ``u · a`` with a row of scores."""
-        part, name, place, index = self._talks.pop(token)
-        own = None if less is None else self.arrays[less[0]][less[1]]
+        """Write u, less a row of other coefficients, times a sign; its ``Σ u (s - centre)``, and ``u · a``.
+
+        a is a row of scores.
+        """
+        part, problem, name, place = self._talks.pop(token)
+        own, index = None if less is None else self.arrays[less[0]][less[1]], self._index[problem]
         request = request._replace(
             shipped=None if shipped is None else [shipped],
             positives=[positives],
             ranked=None if ranked is None else [ranked],
         )
         total = part.finish(request, 0, own if own is None or index is None else own[index])
+        if sign != 1.0:
+            part.coefficients *= sign
+        return sign * total, self._put(name, place, problem, part.coefficients, ahead)
+
+    def _put(self, name: str, place: int, problem: int, u: Floats, ahead: tuple[str, int] | None = None) -> float:
+        """Write the coefficients of a problem's samples; ``u · a`` with a row of scores."""
+        row, index = self.arrays[name][place], self._index[problem]
         if index is not None:
-            self.arrays[name][place] = 0.0
-            self.arrays[name][place][index] = part.coefficients
-        return total, self._dot(name, place, ahead)
-
-    def _dot(self, name: str, place: int, ahead: tuple[str, int] | None) -> float:
-        return 0.0 if ahead is None else float(self.arrays[name][place] @ self.arrays[ahead[0]][ahead[1]])
-
-    def negate(self, name: str, place: int) -> None:
-        """``-u``."""
-        np.negative(self.arrays[name][place], out=self.arrays[name][place])
+            row[:] = 0.0
+            row[index] = u
+        elif not np.may_share_memory(u, row):
+            row[:] = u
+        return 0.0 if ahead is None else float(row @ self.arrays[ahead[0]][ahead[1]])
 
     def hinge(
         self,
@@ -195,11 +220,10 @@ class Shard:
             self.arrays[name] = np.zeros((n_columns, self.n_samples))
         index, values = self._index[problem], self.arrays[scores][row]
         values = values if index is None else values[index]
-        u, n_chunks = np.empty(values.size), -(-values.size // _CHUNK)
+        u, n_chunks = np.empty(values.size), -(-values.size // CHUNK)
         sums, margins = np.zeros(n_chunks), np.zeros(n_chunks, np.int64)
         bad = hinge(values, self._inside[problem], n_samples, u, sums, margins) >= 0
-        self.arrays[name][place][slice(None) if index is None else index] = u
-        return float(sums.sum()), int(margins.sum()), bool(bad), self._dot(name, place, ahead)
+        return float(sums.sum()), int(margins.sum()), bool(bad), self._put(name, place, problem, u, ahead)
 
     def logistic(
         self, scores: str, row: int, problem: int, intercept: float, name: str, n_columns: int, place: int
@@ -207,12 +231,10 @@ class Shard:
         """Loss, Σ p, Σ p (1 - p) at an intercept, least and greatest score; writes the gradient in the scores."""
         if name not in self.arrays:
             self.arrays[name] = np.zeros((n_columns, self.n_samples))
-        index, values = self._index[problem], self.arrays[scores][row]
-        if index is None:
-            return logistic(values, self._inside[problem], intercept, self.arrays[name][place])
-        u = np.empty(index.size)
-        found: Floats = logistic(values[index], self._inside[problem], intercept, u)
-        self.arrays[name][place][index] = u
+        values = self._of(scores, row, problem)
+        u = np.empty(values.size)
+        found: Floats = logistic(values, self._inside[problem], intercept, u)
+        self._put(name, place, problem, u)
         return found
 
     # Reductions.
@@ -228,9 +250,9 @@ class Shard:
         found: Floats = np.max(np.abs(self.arrays[scores]), axis=1, initial=0.0)
         return found
 
-    def variances(self, problem: int) -> tuple[int, Floats, Floats]:
-        """Number of rows of a problem, the means of the features, and ``Σ (x - mean)²``."""
-        d, index = self.features.n_features, self._index[problem]
+    def variances(self, problem: int | None) -> tuple[int, Floats, Floats]:
+        """Number of rows of a problem (None: all rows), the means of the features, and ``Σ (x - mean)²``."""
+        d, index = self.features.n_features, None if problem is None else self._index[problem]
         n = self.n_samples if index is None else index.size
         if n == 0:
             return 0, np.zeros(d), np.zeros(d)

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.callbacks import CompiledLoss
-from rankhinge.inference.spread import BadScoreError, Count, Finish, Runs, infer_spread
+from rankhinge.inference.spread import BadScoreError, CompiledCut, Count, Finish, Runs, infer_spread, infer_top
+from rankhinge.objective.logistic import INTERCEPT_TOLERANCE, NEWTON_STEPS
 from rankhinge.objective.sharded.engine import Operation
 
 __all__ = ["Column", "Inferred", "Talk", "hinge", "inference", "logistic", "reference"]
 
 Floats = NDArray[np.float64]
 Talk: TypeAlias = Generator[list[Operation], Any, Any]
-_NEWTON_STEPS, _INTERCEPT_TOLERANCE = 50, 1e-10
 
 
 class Column(NamedTuple):
@@ -33,6 +33,18 @@ class Column(NamedTuple):
     name: str = ""
     n_columns: int = 0
     place: int = 0
+    shards: tuple[int, ...] | None = None
+    """Those that have samples of the problem, if not all have."""
+
+    @property
+    def where(self) -> tuple[Any, ...]:
+        """As shards are told."""
+        return self[:6]
+
+    @property
+    def own(self) -> dict[int, tuple[Any, ...]] | None:
+        """For operations that are the same for all these shards."""
+        return None if self.shards is None else dict.fromkeys(self.shards, ())
 
 
 class Inferred(NamedTuple):
@@ -47,7 +59,7 @@ class Inferred(NamedTuple):
 
 def inference(
     column: Column,
-    compiled: CompiledLoss,
+    compiled: CompiledLoss | CompiledCut,
     positives: Sequence[Floats],
     n_negatives: int,
     sample: Floats,
@@ -58,9 +70,13 @@ def inference(
     ahead: str = "",
 ) -> Talk:
     """The most violating ranking of a column; `ahead` names scores whose product with u is wanted besides."""
-    token = f"{column.name}/{column.place}"
-    requests = infer_spread(compiled, positives, n_negatives, sample, slack=slack, tight=tight)
-    begin = [Operation("begin", (token, *column))]
+    token = f"{column.name}/{column.place}/{column.problem}"
+    requests = (
+        infer_top(compiled, positives, n_negatives, sample, tight=tight)
+        if isinstance(compiled, CompiledCut)
+        else infer_spread(compiled, positives, n_negatives, sample, slack=slack, tight=tight)
+    )
+    begin = [Operation("begin", (token, *column.where), column.own)]
     log = list(begin)
     reply: Any = None
     total = dot = 0.0
@@ -70,40 +86,49 @@ def inference(
         except StopIteration as end:
             return Inferred(end.value.loss + total, end.value.loss, end.value.slack, log, dot)
         if isinstance(request, Finish):
-            log.append(_finish(token, request, less, (ahead, column.row) if ahead else None))
-            reply = yield [*begin, log[-1]]
+            # Who repeats it wants no product, and `ahead` may be gone by then.
+            log.append(_finish(column, token, request, less, None))
+            reply = yield [*begin, _finish(column, token, request, less, (ahead, column.row) if ahead else None)]
             # In the order of the shards: as many workers as there may be, the sum is the same.
             total, dot = (float(sum(part[place] for part in reply)) for place in (0, 1))
         else:
             method = type(request).__name__.lower()
-            log.append(Operation(method, (token, request), None, "each" if method == "ship" else "counts"))
+            log.append(Operation(method, (token, request), column.own, "each" if method == "ship" else "counts"))
             reply = yield [*begin, log[-1]]
         begin = []
 
 
-def _finish(token: str, request: Finish, less: tuple[str, int] | None, ahead: tuple[str, int] | None) -> Operation:
+def _finish(
+    column: Column,
+    token: str,
+    request: Finish,
+    less: tuple[str, int] | None,
+    ahead: tuple[str, int] | None,
+    sign: float = 1.0,
+) -> Operation:
     """The last request, with what belongs to each shard apart."""
+    shards = range(len(request.positives)) if column.shards is None else column.shards
     own = {
         number: (
-            None if request.shipped is None else request.shipped[number],
-            request.positives[number],
-            None if request.ranked is None else request.ranked[number],
+            None if request.shipped is None else request.shipped[part],
+            request.positives[part],
+            None if request.ranked is None else request.ranked[part],
         )
-        for number in range(len(request.positives))
+        for part, number in enumerate(shards)
     }
     bare = request._replace(shipped=None, positives=[], ranked=None)
-    return Operation("finish", (token, bare, less, ahead), own, "each")
+    return Operation("finish", (token, bare, less, ahead, sign), own, "each")
 
 
 def reference(column: Column, positives: Sequence[Floats], n_negatives: int) -> Talk:
     """The ranking by the scores: its score H and its coefficients."""
-    token = f"{column.name}/{column.place}"
+    token = f"{column.name}/{column.place}/{column.problem}"
     together = np.concatenate(positives)
     order = np.argsort(-together, kind="stable")
-    log = [Operation("begin", (token, *column))]
+    log = [Operation("begin", (token, *column.where), column.own)]
     # One bucket will do: what counts is the positives above each negative.
     request = Count(tuple(make_grid(0.0, 0.0, 1)), together[order], n_negatives)
-    log.append(Operation("count", (token, request), None, "counts"))
+    log.append(Operation("count", (token, request), column.own, "counts"))
     reply = yield log
     if reply.bad:
         raise BadScoreError("a score is nan, infinite or too large")
@@ -113,17 +138,17 @@ def reference(column: Column, positives: Sequence[Floats], n_negatives: int) -> 
     nothing = [np.zeros(part.size) for part in positives]
     centre = float(np.median(together))
     finish = Finish(Runs.of(np.zeros(1)), centre, None, nothing, np.split(ranked, bounds))
-    log = [*log, _finish(token, finish, None, None), Operation("negate", (column.name, column.place))]
+    log = [*log, _finish(column, token, finish, None, None, -1.0)]
     reply = yield log[2:]
-    return Inferred(-float(sum(part[0] for part in reply)), 0.0, 0.0, log)
+    return Inferred(float(sum(part[0] for part in reply)), 0.0, 0.0, log)
 
 
 def hinge(column: Column, n_samples: int, ahead: str = "") -> Talk:
     """The mean hinge of a binary SVM."""
-    operation = Operation(
-        "hinge", (*column[:3], n_samples, *column[3:], (ahead, column.row) if ahead else None), None, "each"
-    )
-    reply = yield [operation]
+    scores, row, problem, *target = column.where
+    arguments = (scores, row, problem, n_samples, *target)
+    operation = Operation("hinge", (*arguments, None), column.own, "each")
+    reply = yield [operation._replace(arguments=(*arguments, (ahead, column.row) if ahead else None))]
     if any(part[2] for part in reply):
         raise BadScoreError("a score is nan, infinite or too large")
     value, inside, dot = (float(sum(part[place] for part in reply)) for place in (0, 1, 3))
@@ -136,9 +161,9 @@ def logistic(column: Column, n_relevant: int, n_samples: int, intercept: float) 
     log_odds = np.log(n_relevant / (n_samples - n_relevant))
     operation = Operation("")
     loss = np.nan
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         arguments = (column.scores, column.row, column.problem, intercept, column.name, column.n_columns, column.place)
-        operation = Operation("logistic", arguments, None, "each")
+        operation = Operation("logistic", arguments, column.own, "each")
         reply = yield [operation]
         loss, first, second = (float(sum(part[k] for part in reply)) for k in range(3))
         if not np.isfinite(low):
@@ -146,7 +171,7 @@ def logistic(column: Column, n_relevant: int, n_samples: int, intercept: float) 
             low = log_odds - max(part[4] for part in reply)
             high = log_odds - min(part[3] for part in reply)
         first -= n_relevant
-        if abs(first) <= _INTERCEPT_TOLERANCE * n_samples or high - low <= 1e-15 * abs(intercept):
+        if abs(first) <= INTERCEPT_TOLERANCE * n_samples or high - low <= 1e-15 * abs(intercept):
             break
         low, high = (low, min(high, intercept)) if first > 0 else (max(low, intercept), high)
         ahead = intercept - first / second if second > 0.0 else np.nan
