@@ -14,13 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +26,9 @@ import numpy as np
 from scipy import sparse
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, rank_svm_path
-from rankhinge.latent import Bags, LatentRankSVC
-from tests import judge
+from rankhinge.latent import Bags
+from tests import fuzz_data, fuzz_more, judge
+from tests.fuzz_data import Case, container, features
 
 FOLDER = Path(__file__).resolve().parent.parent / ".make" / "fuzz"
 SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
@@ -37,81 +36,12 @@ KINDS = {"svc": 40, "ranker": 20, "path": 10, "cv": 6, "ranker cv": 4, "latent":
 # What a fit may say: that it has not converged, that all coefficients are 0, that a label is constant, …
 EXPECTED = (UserWarning,)
 MOST_ENTRIES = 10**6
-
-
-@dataclass
-class Case:
-    """Data, a machine and what it is given."""
-
-    kind: str
-    X: Any
-    y: np.ndarray
-    options: dict[str, Any]
-    given: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-    warm: float = 0.0  # size of the coefficients to start from, 0: none
-
-
-def features(rng: np.random.Generator, n: int, d: int, facts: dict[str, Any]) -> np.ndarray:
-    """Normal, whole, binary or heavy-tailed numbers, then odd scales, offsets, duplicates and odd columns."""
-    kind = facts["values"] = str(
-        rng.choice(["normal", "whole", "binary", "heavy", "few"], p=[0.5, 0.15, 0.1, 0.15, 0.1])
-    )
-    X = rng.normal(size=(n, d))
-    if kind == "whole":
-        X = rng.integers(-5, 6, (n, d)).astype(float)
-    elif kind == "binary":
-        X = (rng.random((n, d)) < 0.3).astype(float)
-    elif kind == "heavy":
-        X = rng.standard_cauchy((n, d))
-    elif kind == "few":
-        X *= rng.random((n, d)) < 0.1
-    for name, shape in (("row scales", (n, 1)), ("column scales", (1, d))):
-        decades = facts[name] = float(rng.choice([0, 1, 3, 6, 12], p=[0.55, 0.15, 0.14, 0.1, 0.06]))
-        X = X * 10.0 ** rng.uniform(-decades, decades, shape)
-    if rng.random() < 0.25:
-        facts["offset"] = offset = 10.0 ** rng.uniform(0, 14)
-        X[:, rng.random(d) < rng.choice([0.1, 1.0])] += offset
-    if rng.random() < 0.15:
-        facts["column"] = odd = str(rng.choice(["id", "timestamp", "constant", "zero"]))
-        columns = {"id": np.arange(n) + 1.0, "timestamp": 1.7e12 + rng.integers(0, 10**9, n), "zero": np.zeros(n)}
-        X[:, rng.integers(d)] = columns.get(odd, np.full(n, 10.0 ** rng.uniform(-3, 14)))
-    if rng.random() < 0.15:
-        facts["duplicates"] = True
-        X = X[rng.integers(0, max(2, n // 2), n)]
-    return X
-
-
-def container(rng: np.random.Generator, X: np.ndarray, facts: dict[str, Any]) -> Any:
-    """Dense, CSR, float32, column by column, or a file; float32 has no number beyond 3e38."""
-    how = facts["container"] = str(rng.choice(["dense", "csr", "float32", "csr32", "F", "mapped"]))
-    if how in ("float32", "csr32"):
-        X = np.clip(X, -1e30, 1e30).astype(np.float32)
-    if how in ("csr", "csr32"):
-        return sparse.csr_array(X)
-    if how == "mapped":
-        with tempfile.TemporaryFile() as file:
-            file.write(np.ascontiguousarray(X).tobytes())
-            file.flush()
-            return np.memmap(file, dtype=X.dtype, mode="r", shape=X.shape)
-    return np.asfortranarray(X) if how == "F" else X
-
-
-def binary_labels(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    """At random, or by a linear score with noise; one positive or one negative at least, at times no more."""
-    n = X.shape[0]
-    share = float(rng.choice([0.0, 0.05, 0.2, 0.5, 1.0]))
-    n_positives = int(np.clip(round(share * n), 1, n - 1))
-    unit = np.maximum(np.abs(X).max(axis=0), 1e-300)
-    strength = (X / unit) @ rng.normal(size=X.shape[1]) * rng.choice([0.0, 1.0]) + rng.normal(size=n) * rng.choice(
-        [0, 1.0]
-    )
-    y = np.zeros(n, int)
-    y[np.argsort(-strength, kind="stable")[:n_positives]] = 1
-    return y
+# Seeds from here on are of all kinds.
+FIRST = 700_000
 
 
 def draw(seed: int) -> Case:
+    """The case of a seed. Those from `FIRST` on know more kinds, losses and options; the others are what they were."""
     rng = np.random.default_rng(seed)
     facts: dict[str, Any] = {"seed": seed}
     large = rng.random() < 0.1
@@ -143,73 +73,20 @@ def draw(seed: int) -> Case:
             if rng.random() < 0.5:
                 options["reach"] = float(10.0 ** rng.uniform(-3, 3))
     case = Case(kind, X, np.empty(0), options, facts=facts)
-    {"ranker": _lists, "ranker cv": _lists, "latent": _bags, "labels": _labels}.get(kind, _binary)(rng, case)
-    case.X = container(rng, X, facts)
-    if kind in ("svc", "ranker") and options["bound"] == "convex" and rng.random() < 0.2:
+    if seed >= FIRST:
+        fuzz_more.widen(np.random.default_rng([seed, 1]), case)
+    fuzz_more.MAKERS.get(case.kind, fuzz_data.binary)(rng, case)
+    case.X = container(rng, case.X, facts)
+    if case.kind in ("svc", "ranker") and options["bound"] == "convex" and rng.random() < 0.2:
         case.warm = facts["warm"] = 10.0 ** rng.uniform(-3, 15)
     return case
 
 
-def _binary(rng: np.random.Generator, case: Case) -> None:
-    case.y = binary_labels(rng, case.X)
-    if case.kind == "cv":
-        # Every fold needs both classes.
-        case.y[:4] = (0, 1, 0, 1)
-
-
-def _labels(rng: np.random.Generator, case: Case) -> None:
-    n = len(case.X)
-    if rng.random() < 0.5:
-        case.y = rng.integers(0, 3, n)
-        case.y[:3] = (0, 1, 2)
-        return
-    case.y = np.stack([binary_labels(rng, case.X) for _ in range(3)], axis=1)
-    mask = rng.random(case.y.shape) < 0.8
-    for k in range(3):
-        mask[np.argmax(case.y[:, k]), k] = mask[np.argmin(case.y[:, k]), k] = True
-    case.given["mask"] = mask
-
-
-def _lists(rng: np.random.Generator, case: Case) -> None:
-    n = len(case.X)
-    n_queries = max(1, n // int(rng.integers(3, 20)))
-    if case.kind == "ranker cv":
-        # Two in each fold at least, of two rows at least.
-        n_queries = max(n_queries, min(4, n // 2))
-    case.given["qid"] = qid = rng.permutation(np.arange(n) % n_queries)
-    binary = case.options["loss"] not in ("ndcg", "rbp")
-    y = rng.integers(0, 2 if binary else rng.integers(2, 6), n)
-    if binary and rng.random() < 0.3:
-        y, case.options["level_weights"] = rng.integers(0, 4, n), "uniform"
-    case.y = y
-    for query in np.unique(qid)[:4]:
-        rows = np.flatnonzero(qid == query)
-        y[rows[0]], y[rows[-1]] = 0, 1
-    case.options["gains"] = str(rng.choice(["exponential", "linear"]))
-    if case.kind == "ranker" and rng.random() < 0.3:
-        weight = 10.0 ** rng.uniform(-3, 3, n)
-        weight[0] = 0.0
-        case.given["query_weight"] = weight[qid]
-        case.given["query_weight"][qid == qid[0]] = 1.0
-
-
-def _bags(rng: np.random.Generator, case: Case) -> None:
-    n = len(case.X)
-    cuts = np.sort(rng.choice(np.arange(1, n), size=int(rng.integers(1, max(2, n // 2))), replace=False))
-    offsets = np.concatenate([[0], cuts, [n]])
-    case.y = rng.integers(0, 2, offsets.size - 1)
-    case.y[:2] = (0, 1)
-    case.facts["offsets"] = offsets
-    case.options["max_outer"] = int(rng.integers(1, 6))
-    case.options["solver"] = str(rng.choice(["bundle", "cutting-plane"]))
-    case.options["shrinking"] = bool(rng.random() < 0.8)
-
-
 def fitted(case: Case, X: Any, **changes: Any) -> Any:
     options = case.options | changes
-    if case.kind == "latent":
+    if case.kind in fuzz_more.OF_BAGS:
         offsets = case.facts["offsets"]
-        return LatentRankSVC(**options).fit(Bags(X, offsets=offsets), case.y)
+        return fuzz_more.OF_BAGS[case.kind](**options).fit(Bags(X, offsets=offsets), case.y)
     if case.kind in ("cv", "ranker cv"):
         C = options.pop("C")
         machine = RankSVCCV if case.kind == "cv" else SVMRankerCV
@@ -260,10 +137,16 @@ def play(seed: int) -> int:
             warnings.simplefilter("ignore", expected)
         if case.kind == "path":
             return _play_path(case)
+        if case.kind == "layerwise":
+            return fuzz_more.play_layerwise(case)
+        if case.kind == "approximate":
+            return fuzz_more.play_approximate(case)
         others = []
         for fit, coefficients in routes(case):
             others.append(coefficients(fit()))
-        model = fitted(case, case.X)
+        model = fuzz_more.with_threads(case, lambda: fitted(case, case.X))
+    if case.kind in fuzz_more.CHECKS:
+        return fuzz_more.CHECKS[case.kind](case, model)
     given = {name: value for name, value in case.given.items() if name != "level_weights"}
     judge.check(model, case.X, case.y, **given, bags=case.facts.get("offsets"), others=others)
     return 1 + len(others)

@@ -16,16 +16,16 @@ already, and gets no allowance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import optimize, sparse
 
-WIDE = np.longdouble
+from tests.judge_losses import WIDE, hinge, ideal, named, reference
+
 EPS = float(np.finfo(np.float64).eps)
 LOSSES = ("ap", "ndcg", "rr", "auc", "rbp", "zero-one")
-RBP_PERSISTENCE = 0.9
 # Evaluations of the judge's own descent, from each start; and the pairs of a problem above which it starts but once.
 DESCENT_STEPS = 40
 MANY_PAIRS = 50_000
@@ -33,62 +33,6 @@ MANY_PAIRS = 50_000
 
 class Violation(AssertionError):
     """What a fit claims does not hold."""
-
-
-def discounts(loss: str, n: int) -> np.ndarray:
-    ranks = np.arange(1, n + 1, dtype=WIDE)
-    return 1 / np.log2(1 + ranks) if loss == "ndcg" else WIDE(RBP_PERSISTENCE) ** (ranks - 1)
-
-
-@lru_cache(maxsize=16)
-def inverted_pairs(loss: str, n_positives: int, n_negatives: int, dtype: Any = WIDE) -> np.ndarray:
-    """Entry (i, j): by how much Δ grows when positive i has j + 1 instead of j negatives above it; both from 0."""
-    i = np.arange(1, n_positives + 1, dtype=WIDE)[:, None]
-    a = np.arange(n_negatives + 1, dtype=WIDE)[None, :]
-    if loss == "ap":
-        parts = a / (i + a) / n_positives
-    elif loss == "rr":
-        parts = a / (1 + a) * (i == 1)
-    elif loss == "auc":
-        parts = a * np.ones_like(i) / (WIDE(n_positives) * n_negatives)
-    else:
-        D = discounts(loss, n_positives + n_negatives)
-        above = np.arange(n_positives)[:, None] + np.arange(n_negatives + 1)
-        parts = (D[:n_positives, None] - D[above]) / D[:n_positives].sum()
-    return np.diff(parts, axis=1).astype(dtype)
-
-
-def hinge(scores: np.ndarray, relevant: np.ndarray, loss: str) -> tuple[Any, np.ndarray]:
-    """J and a subgradient, in the precision of the scores; each negative finds its best rank for itself."""
-    if loss == "zero-one":
-        signed = np.where(relevant, scores, -scores)
-        inside = signed < 1
-        return np.where(inside, 1 - signed, 0).mean(), np.where(inside, np.where(relevant, -1, 1), 0) / scores.size
-    positives, negatives = np.flatnonzero(relevant), np.flatnonzero(~relevant)
-    if positives.size == 0 or negatives.size == 0:
-        return scores.dtype.type(0), np.zeros_like(scores)
-    positives = positives[np.argsort(-scores[positives], kind="stable")]
-    negatives = negatives[np.argsort(-scores[negatives], kind="stable")]
-    pair = scores.dtype.type(2) / (positives.size * negatives.size)
-    gains = pair * (scores[negatives][None, :] - scores[positives][:, None])
-    gains += inverted_pairs(loss, positives.size, negatives.size, scores.dtype.type)
-    # Row r: what each negative gains from standing above the positives r, r + 1, …; the last row is 0.
-    above = np.zeros((positives.size + 1, negatives.size), scores.dtype)
-    above[:-1] = np.cumsum(gains[::-1], axis=0)[::-1]
-    first_below = np.argmax(above, axis=0)
-    u = np.zeros_like(scores)
-    u[negatives] = pair * (positives.size - first_below)
-    u[positives] = -pair * np.cumsum(np.bincount(first_below, minlength=positives.size + 1))[:-1]
-    return above.max(axis=0).sum(), u
-
-
-def reference(scores: np.ndarray, relevant: np.ndarray) -> Any:
-    """H: the score of the ranking by the scores themselves."""
-    positives, negatives = scores[relevant], scores[~relevant]
-    if positives.size == 0 or negatives.size == 0:
-        return scores.dtype.type(0)
-    excess = np.maximum(negatives[None, :] - positives[:, None], 0)
-    return 2 * excess.sum() / (positives.size * negatives.size)
 
 
 @dataclass(frozen=True)
@@ -112,6 +56,7 @@ class Problem:
     tight: bool = False
     bags: np.ndarray | None = None
     fixed: np.ndarray | None = None  # the row that stands for a bag, -1: its best
+    weight: float = 1.0  # of the positives in the zero-one loss's hinge
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -138,7 +83,7 @@ class Problem:
         total, u = rows.dtype.type(0), np.zeros_like(rows)
         for level in self.levels:
             own = scores[level.index]
-            value, slope = hinge(own, level.relevant, self.loss)
+            value, slope = hinge(own, level.relevant, self.loss, self.weight)
             if self.tight:
                 value = value - reference(own, level.relevant)
             total += level.weight * value
@@ -168,7 +113,7 @@ class Problem:
         for level in self.levels:
             own = sizes[level.index]
             means = [float(own[part].mean()) for part in (level.relevant, ~level.relevant) if part.any()]
-            lost += float(level.weight) * (2 * sum(means) + 1) * (w.size + level.index.size)
+            lost += float(level.weight) * (2 * sum(means) + 1) * max(self.weight, 1.0) * (w.size + level.index.size)
         away = w + np.abs(self.centre)
         return EPS * (self.C * lost + (w.size + 1) * float(away @ away))
 
@@ -181,8 +126,8 @@ def level_weights(labels: np.ndarray, loss: str, gains: Any, uniform: bool) -> d
         if label == 0:
             continue
         n_reached = int(np.count_nonzero(labels >= label))
-        ideal = WIDE(1) if uniform else discounts(loss, n_reached).sum()
-        omega[label] = (WIDE(1) if uniform else WIDE(gains[label]) - WIDE(below)) * ideal if n_reached else WIDE(0)
+        best = WIDE(1) if uniform else ideal(loss, n_reached, labels.size)
+        omega[label] = (WIDE(1) if uniform else WIDE(gains[label]) - WIDE(below)) * best if n_reached else WIDE(0)
         below = gains[label]
     total = sum(omega.values())
     return {label: weight / total for label, weight in omega.items()}
@@ -193,7 +138,7 @@ def lists_of(y: Any, qid: Any, loss: str, gains: str, query_weight: Any = None) 
     y = np.asarray(y, np.float64)
     qid = np.zeros(y.size, int) if qid is None else np.asarray(qid)
     table = {float(v): float(2.0**v - 1 if gains == "exponential" else v) for v in np.unique(np.append(y, 0.0))}
-    binary, levels, total = loss not in ("ndcg", "rbp"), [], WIDE(0)
+    binary, levels, total = named(loss)[0] not in ("ndcg", "rbp"), [], WIDE(0)
     for query in np.unique(qid):
         index = np.flatnonzero(qid == query)
         weight = WIDE(1 if query_weight is None else query_weight[index[0]])
@@ -218,7 +163,7 @@ def problems(
     bags: Any = None,
 ) -> list[Problem]:
     """The problems that a fitted model has solved, from its parameters (and, where it chose them, C and the start)."""
-    loss, tight = model.loss, hasattr(model, "init_coef_")
+    loss, tight = getattr(model, "loss", "zero-one"), hasattr(model, "init_coef_")
     y = np.asarray(y)
     if hasattr(model, "gains"):
         columns = [lists_of(y, qid, loss, model.gains, query_weight)]
@@ -232,12 +177,14 @@ def problems(
         index = [np.flatnonzero(column) for column in known.T]
         columns = [(Level(own, r[own], WIDE(1)),) for r, own in zip(relevant, index, strict=True)]
     C = np.broadcast_to(model.C_ if hasattr(model, "C_") else model.C, len(columns))
-    d, sigma = X.shape[1], units(model)
-    centres = np.atleast_2d(model.init_coef_) * sigma if tight else np.zeros((len(columns), d))
-    if np.any(sigma != 1.0):
+    sigma, weight = units(model), float(getattr(model, "positive_weight", 1.0))
+    if np.any(sigma != 1.0) or learns_intercept(model):
         X = (X.toarray() if sparse.issparse(X) else np.asarray(X, np.float64)) / sigma
+    if learns_intercept(model):
+        X = np.column_stack([X, np.ones(X.shape[0])])
+    centres = np.atleast_2d(model.init_coef_) * sigma if tight else np.zeros((len(columns), X.shape[1]))
     return [
-        Problem(X, levels, loss, float(c), np.asarray(w0, np.float64), tight, bags)
+        Problem(X, levels, loss, float(c), np.asarray(w0, np.float64), tight, bags, weight=weight)
         for levels, c, w0 in zip(columns, C, centres, strict=True)
     ]
 
@@ -245,6 +192,11 @@ def problems(
 def units(model: Any) -> Any:
     """σ: the objective is ½‖σ∘(w - w₀)‖² + C·T(Xw), and so that of σ∘w for the features X / σ."""
     return getattr(model, "feature_scale_", np.ones(np.shape(model.coef_)[-1]))
+
+
+def learns_intercept(model: Any) -> bool:
+    """Whether there is one among the coefficients, by a constant feature."""
+    return bool(getattr(model, "fit_intercept", False))
 
 
 def descended(problem: Problem, start: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -310,15 +262,17 @@ def check_claim(problem: Problem, claim: Claim, others: list[np.ndarray]) -> dic
         fail("the gap is smaller than that between objective and lower bound")
     if claim.status == "converged" and not claim.gap <= claim.tol:
         fail("converged with a gap above tol")
+    # What extended precision loses in turn.
+    lost = float(np.finfo(WIDE).eps) / EPS
     points = {f"own {k}": point for k, point in enumerate(own_points(problem, claim.w))}
     points |= {f"other {k}": np.asarray(point, np.float64) for k, point in enumerate(others)}
     if problem.tight:  # its lower bound is that of a convex problem that touches F at w
         points = {}
     for name, point in points.items():
         figures["elsewhere"] = problem.objective(point)
-        if claim.dual > figures["elsewhere"] * (1 + 2 * EPS):
+        if claim.dual > figures["elsewhere"] * (1 + 2 * EPS) + lost * problem.rounding(point):
             fail(f"the lower bound is above the objective at another point ({name})")
-    if claim.dual > figures["judged"] * (1 + 2 * EPS):
+    if claim.dual > figures["judged"] * (1 + 2 * EPS) + lost * figures["rounding"]:
         fail("the lower bound is above the objective")
     return figures
 
@@ -326,6 +280,8 @@ def check_claim(problem: Problem, claim: Claim, others: list[np.ndarray]) -> dic
 def claims(model: Any) -> list[Claim]:
     """What a fitted model says, problem by problem."""
     coef = np.atleast_2d(model.coef_) * units(model)
+    if learns_intercept(model):
+        coef = np.column_stack([coef, model.intercept_])
     columns = [np.atleast_1d(getattr(model, f"{name}_")) for name in ("objective", "dual_objective", "gap", "status")]
     return [Claim(w, *map(float, rest[:3]), str(rest[3]), model.tol) for w, *rest in zip(coef, *columns, strict=True)]
 
@@ -341,7 +297,7 @@ def check(
     bags: Any = None,
     others: Any = (),
 ) -> list[dict[str, float]]:
-    """Judge a fitted `RankSVC`, `SVMRanker`, their CV forms or `LatentRankSVC`; raise `Violation` with the figures.
+    """Judge a `RankSVC`, `SVMRanker`, their CV forms, `LatentRankSVC`, `LatentSVC`; raise `Violation` with the figures.
 
     `others` are coefficients found elsewhere, each of the shape of ``coef_``. `bags` are offsets into the rows of X.
     """

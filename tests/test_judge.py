@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from rankhinge import RankSVC, RankSVCCV, SVMRanker
-from rankhinge.latent import LatentRankSVC
-from tests import brute_force, judge
+from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, losses, ranking_loss
+from rankhinge.latent import LatentRankSVC, LatentStructuralSVC, LatentSVC
+from tests import brute_force, fuzz_more, judge, judge_losses, judge_machines
 from tests.latent.helpers import bags_and_labels
+from tests.losses import cuts
 from tests.svm.helpers import binary, graded, hinge_of_grades, multiclass, multilabel
 
 BY_THE_BOOK = {
@@ -115,3 +118,114 @@ def test_own_descent_finds_the_minimum():
     problem = judge.problems(model, X, y)[0]
     found = min(problem.objective(point) for point in judge.own_points(problem, np.zeros(4)))
     assert model.dual_objective_ <= found <= 1.01 * model.objective_
+
+
+CUTS = [("ndcg", 3), ("ap", 2), ("precision", 2), ("recall", 3), ("f1", 4), ("hit", 1), ("r-precision", None)]
+
+
+@pytest.mark.parametrize(("kind", "k"), CUTS)
+@pytest.mark.parametrize("seed", range(12))
+def test_hinge_with_a_cut_is_brute_force(kind, k, seed):
+    rng = np.random.default_rng(seed)
+    n_positives, n_negatives = rng.integers(1, 5, 2)
+    relevant = rng.permutation(np.arange(n_positives + n_negatives) < n_positives)
+    scores = np.round(rng.normal(size=relevant.size) * 10.0 ** rng.uniform(-2, 2), int(rng.integers(0, 3)))
+    loss = kind if k is None else f"{kind}@{k}"
+    value, u = judge.hinge(scores.astype(judge.WIDE), relevant, loss)
+    by_the_book = cuts.judge(kind, k)
+    assert float(value) == pytest.approx(brute_force.hinge(scores, relevant, by_the_book), abs=1e-13)
+    for other in rng.normal(size=(5, scores.size)):
+        assert float(value + u @ (other - scores)) <= brute_force.hinge(other, relevant, by_the_book) + 1e-12
+
+
+@pytest.mark.parametrize("loss", [*BY_THE_BOOK, *fuzz_more.PUSHES])
+@pytest.mark.parametrize("seed", range(5))
+def test_two_ways_to_the_hinge(loss, seed):
+    rng = np.random.default_rng(seed)
+    scores, relevant = rng.normal(size=20).astype(judge.WIDE), rng.permutation(np.arange(20) < 6)
+    value, u = judge.hinge(scores, relevant, loss)
+    again, other = judge_losses.hinge_of_parts(scores, relevant, loss)
+    assert float(value) == pytest.approx(float(again), abs=1e-15)
+    np.testing.assert_allclose(u.astype(float), other.astype(float), atol=1e-15)
+
+
+@pytest.mark.parametrize("loss", [*fuzz_more.PUSHES, "ndcg@20%", "ap@30%", "r-precision"])
+def test_parts_add_up_to_the_loss(loss):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        relevant = np.append(rng.random(12) < 0.4, [True, False])
+        positives = np.flatnonzero(relevant)
+        above = positives - np.arange(positives.size)
+        table = judge_losses.parts(loss, positives.size, int((~relevant).sum()))
+        expected = ranking_loss(-np.arange(14.0), relevant, losses.get_loss(loss))
+        assert float(table[np.arange(positives.size), above].sum()) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_other_machines_pass():
+    X, y = binary()
+    assert judge_machines.check_approximate(ApproximateRankSVC(C=10.0).fit(X, y), X, y)
+    bags, y = bags_and_labels()
+    X = bags.candidates()
+    for positive_weight, intercept in ((1.0, True), (3.0, False)):
+        model = LatentSVC(C=10.0, positive_weight=positive_weight, fit_intercept=intercept).fit(bags, y)
+        judge.check(model, X, y, bags=bags.offsets)
+        judge_machines.check_falls(model)
+    model = LatentSVC(C=10.0, ignore_confusing=20.0, random_state=0).fit(bags, y)
+    judge_machines.check_trimmed(model, X, y, bags.offsets)
+    bags, y = bags_and_labels(n=8)
+    model = LatentStructuralSVC(C=10.0).fit(bags, y)
+    judge_machines.check_structural(model, bags.candidates(), y, bags.offsets)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"), [("objective_", 1 + 1e-6), ("dual_objective_", 1.01), ("coef_", 0.5), ("n_easy_", 2)]
+)
+def test_a_spoilt_approximation_fails(name, factor):
+    X, y = binary()
+    model = ApproximateRankSVC(C=10.0).fit(X, y)
+    setattr(model, name, getattr(model, name) * factor)
+    with pytest.raises(judge.Violation):
+        judge_machines.check_approximate(model, X, y)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("objective_", 1.5), ("dual_objective_", 1.5)])
+def test_a_spoilt_structural_machine_fails(name, factor):
+    bags, y = bags_and_labels(n=8)
+    model = LatentStructuralSVC(C=10.0).fit(bags, y)
+    setattr(model, name, getattr(model, name) * factor)
+    with pytest.raises(judge.Violation):
+        judge_machines.check_structural(model, bags.candidates(), y, bags.offsets)
+
+
+def test_spoilt_latent_classifiers_fail():
+    bags, y = bags_and_labels()
+    model = LatentSVC(C=10.0, ignore_confusing=20.0, random_state=0).fit(bags, y)
+    model.dual_objective_ = 100.0
+    with pytest.raises(judge.Violation, match="inner objective"):
+        judge_machines.check_trimmed(model, bags.candidates(), y, bags.offsets)
+    model.objective_ = 100.0
+    with pytest.raises(judge.Violation, match="all candidates"):
+        judge_machines.check_trimmed(model, bags.candidates(), y, bags.offsets)
+    model.outer_history_["objective"] = np.array([1.0, 2.0])
+    with pytest.raises(judge.Violation, match="rises"):
+        judge_machines.check_falls(model)
+
+
+def test_the_structural_hinge_by_enumeration():
+    """All orders of four bags, and both candidates of each."""
+    rng = np.random.default_rng(0)
+    relevant = np.array([True, False, True, False])
+    for _ in range(5):
+        low, high = np.sort(rng.normal(size=(2, 4)), axis=0).astype(judge.WIDE)
+        best = -np.inf
+        for order in itertools.permutations(range(4)):
+            for pick in itertools.product((0, 1), repeat=4):
+                s = np.where(pick, high, low)
+                rank = np.argsort(order)
+                F = sum(
+                    (1 if rank[p] < rank[n] else -1) * (s[p] - s[n]) / 4
+                    for p in np.flatnonzero(relevant)
+                    for n in np.flatnonzero(~relevant)
+                )
+                best = max(best, float(F) + ranking_loss(-rank, relevant, "ap"))
+        assert float(judge_machines.structural_hinge(low, high, relevant, "ap")) == pytest.approx(best, abs=1e-12)

@@ -112,7 +112,7 @@ def test_more_grades_than_can_be_ranked():
 @pytest.mark.parametrize(
     ("loss", "options", "label", "complaint"),
     [
-        ("ap", {}, 2.0, r"relevance\[1, 2\] is 2: the loss 'ap' knows relevant \(1\) and not relevant \(0\) only"),
+        ("ap", {}, 2.0, r"relevance\[1, 2\] is 2: the loss 'ap' takes relevant \(1\) and not relevant \(0\) only"),
         ("rr", {}, 0.5, r"relevance\[1, 2\] is 0.5: the loss 'rr'"),
         ("ap", {}, -1.0, r"relevance\[1, 2\] is -1: .* not negative"),
         ("ndcg", {}, torch.nan, r"relevance\[1, 2\] is nan: .* finite"),

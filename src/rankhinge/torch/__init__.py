@@ -1,4 +1,4 @@
-"""For PyTorch: exact bounds on average precision, NDCG, … as losses, direct loss minimisation, layer-wise training."""
+"""Losses for PyTorch: exact bounds on ranking metrics, direct loss minimisation, and layer-wise training."""
 
 try:
     import torch as _torch  # noqa: F401

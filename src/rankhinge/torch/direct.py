@@ -34,10 +34,10 @@ def direct_loss(
     level_weights: str | Sequence[float] | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    r"""The loss of the ranking by score itself, with the gradient of direct loss minimisation.
+    r"""The loss of the ranking by score, with the gradient of direct loss minimisation.
 
-    The value is Δ of the ranking by score, one minus its average precision for instance (equal scores: the worst
-    order). Its derivative is 0 almost everywhere; in its place stands, with ``F(R) = Σ u_k(R) s_k``,
+    The value is Δ of the ranking by score, for instance one minus its average precision. Equal scores take the worst
+    order. The derivative of Δ is 0 almost everywhere. It is replaced, with ``F(R) = Σ u_k(R) s_k``, by
 
     .. math:: \pm \frac1\varepsilon \left[ u(R_{\pm\varepsilon}) - u(R_s) \right], \qquad
               R_{\pm\varepsilon} = \arg\max_R F(R) \pm \varepsilon \Delta(R), \quad R_s = \arg\max_R F(R),
@@ -53,19 +53,19 @@ def direct_loss(
     scores, relevance
         As for `rank_hinge`.
     epsilon : float, default 1.0
-        ε > 0, in the unit of the scores' differences: ``epsilon=e`` for scores s is ``epsilon=1`` for s / e. With 1 the
-        margins of the positive update are those of `rank_hinge`.
+        ε > 0, in units of score differences: ``epsilon=e`` for scores s equals ``epsilon=1`` for s / e. With 1, the
+        positive update has the margins of `rank_hinge`.
     update : {"positive", "negative"}, default "positive"
         The positive update takes two to three times as long as `rank_hinge`. The negative one is a dynamic program
-        of O(P N) time and a bit of memory for each pair (on the CPU; on other devices 4 bytes, and one list after the
-        other).
+        with O(P N) time and one bit of memory for each pair on the CPU. On other devices it takes 4 bytes for each
+        pair, and goes list by list.
     loss, dim, mask, groups, reduction, gains, level_weights, backend
         As for `rank_hinge`.
 
     Returns
     -------
     Tensor
-        As of `rank_hinge`.
+        As for `rank_hinge`.
 
     References
     ----------
@@ -101,7 +101,7 @@ class DirectLoss(ListLoss):
     Parameters
     ----------
     epsilon, update, loss, dim, reduction, gains, level_weights, backend
-        As for `direct_loss`. To lower ε as training goes on, set the attribute.
+        As for `direct_loss`. Set the attribute `epsilon` to lower ε during training.
 
     Examples
     --------
@@ -137,5 +137,5 @@ class DirectLoss(ListLoss):
         super()._encode()
 
     def extra_repr(self) -> str:
-        """What `print` shows between the brackets."""
+        """The text that `print` shows in parentheses."""
         return f"epsilon={self.epsilon}, {self.update!r}, {self.loss!r}, dim={self.dim}, reduction={self.reduction!r}"

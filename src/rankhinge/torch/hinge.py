@@ -29,58 +29,58 @@ def rank_hinge(
     backend: str = "auto",
     bound: str = "convex",
 ) -> Tensor:
-    r"""Exact convex upper bound on one minus average precision, NDCG, …: mean over lists of the structured hinge.
+    r"""Exact convex upper bound on one minus AP, NDCG or another metric: the mean structured hinge over the lists.
 
     .. math:: J(s) = \max_R \; \Delta(R) + \sum_k u_k(R) \, s_k \;\ge\; \Delta(\text{ranking by } s)
 
     The maximum over all rankings R is found exactly (`rankhinge.most_violating_ranking`), in O(n log n) time and O(n)
-    memory, and its coefficients u are the gradient. J is convex and piecewise linear in the scores; scale matters: the
-    larger the scores' differences, the less the margin.
+    memory. Its coefficients u are the gradient. J is convex and piecewise linear in the scores. The scale of the scores
+    matters: the larger their differences, the smaller the margin in comparison.
 
     Parameters
     ----------
     scores : Tensor of shape (n,) or (…, n, …), any floating dtype
-        Lists run along `dim`. Padded lists: ``dim=-1`` and `mask`. Scores of K labels for n samples, ranked label by
-        label: shape (n, K), ``dim=0``. Of a head with one output, (n, 1), squeeze the last dimension.
+        Lists run along `dim`. Padded lists need ``dim=-1`` and `mask`. Scores of K labels for n samples, ranked label
+        by label, have shape (n, K) and need ``dim=0``. Squeeze the last dimension of a head with one output, (n, 1).
     relevance : Tensor of the same shape
         Bool, 0/1, -1/1, or graded (0 = not relevant).
     loss : str or RankingLoss, default "ap"
         ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, with a cut ``"ndcg@10"``, ``"precision@1%"`` and others
         (see `rankhinge.losses.get_loss`), or an object of `rankhinge.losses`, `CustomLoss` included.
     dim : int, default -1
-        Along which the lists run. A matrix can be read in two ways: by default each *row* is a list. Scores of K
-        labels, (n, K), in which each column ranks the samples, need ``dim=0``.
+        The dimension along which the lists run. By default each *row* of a matrix is a list. Scores of K labels, (n,
+        K), where each column ranks the samples, need ``dim=0``.
     mask : Tensor of the same shape, bool, optional
-        True: the entry is valid. The others are ignored, whatever is in them, and get gradient 0.
+        True where an entry is valid. All others are ignored, whatever they hold, and get gradient 0.
     groups : Tensor of shape (n,), integers, optional
         The list of each sample, in any order.
     reduction : {"mean", "sum", "none"}, default "mean"
-        Over the *usable* lists, those with samples of different relevance. Others have value 0 and gradient 0 and do
-        not count in the mean; it is 0, with a warning, if there are none. ``"none"``: the value of every list, in the
-        shape of the scores without `dim`, or by ascending group id.
+        Over the *usable* lists, which have samples of different relevance. Other lists have value 0 and gradient 0 and
+        do not count in the mean. If no list is usable, the mean is 0, with a warning. ``"none"``: the value of every
+        list, in the shape of the scores without `dim`, or by ascending group id.
     gains : {"exponential", "linear"} or sequence of float, default "exponential"
         Gain of graded relevance y for losses of the DCG family: ``2^y - 1``, ``y``, or ``gains[y]``. The graded loss is
         bounded by its exact decomposition into levels, as in `SVMRanker`.
     level_weights : "uniform" or sequence of float, optional
-        What the thresholds ``y ≥ 1``, ``y ≥ 2``, … weigh, for graded relevance and other losses; without it these
-        take 0/1 only.
+        Weights of the thresholds ``y ≥ 1``, ``y ≥ 2``, … for graded relevance and losses outside the DCG family.
+        Without it, these losses take 0/1 only.
     backend : {"auto", "compiled", "torch"}, default "auto"
-        ``"auto"``: compiled kernels for tensors on the CPU, PyTorch's own operators, which leave the data on its
-        device, for others. Both are exact.
+        ``"auto"``: compiled kernels for tensors on the CPU. Tensors elsewhere stay on their device and use PyTorch's
+        own operators. Both are exact.
     bound : {"convex", "tight"}, default "convex"
-        ``"tight"``: T, the hinge less the score of the ranking by the scores (`rankhinge.tight_hinge`), which lies
+        ``"tight"``: T, the hinge minus the score of the ranking by the scores (`rankhinge.tight_hinge`). It lies
         between the loss and J, is not convex, and does not shrink scores that overlap. Warm up with another loss.
 
     Returns
     -------
     Tensor
-        Of shape () or one value a list; float64 for scores in float64, else float32.
+        Shape (), or one value per list. float64 for float64 scores, else float32.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, empty input, scores that are not finite (valid entries only) or not floating, and
-        relevance that the loss does not know.
+        If shapes do not fit, the input is empty, valid scores are not finite or not floating, or the loss does not
+        support the relevance.
 
     References
     ----------
@@ -112,7 +112,7 @@ def rank_hinge(
 
 
 class RankHingeLoss(ListLoss):
-    """`rank_hinge` as a module, which needs no sampler, no dataset indices and no optimiser of its own.
+    """`rank_hinge` as a module. It works with any sampler and optimiser, and needs no dataset indices.
 
     Parameters
     ----------
@@ -148,6 +148,6 @@ class RankHingeLoss(ListLoss):
         self._encode()
 
     def extra_repr(self) -> str:
-        """What `print` shows between the brackets."""
+        """The text that `print` shows in parentheses."""
         bound = "" if self.bound == "convex" else f", bound={self.bound!r}"
         return f"{self.loss!r}, dim={self.dim}, reduction={self.reduction!r}{bound}"

@@ -49,7 +49,7 @@ def make_levels(relevance: Tensor, lists: TensorLists, loss: RankingLoss, settin
         worth, ideal = _gains_of(labels, lists, settings.gains), _ideals(loss, lists).to(labels)
     else:
         reason = (
-            f"the loss {loss.name!r} knows relevant (1) and not relevant (0) only: "
+            f"the loss {loss.name!r} takes relevant (1) and not relevant (0) only: "
             "binarise it, or choose level_weights='uniform' or a number for each label from 1"
         )
         _refuse(~is_binary, labels, lists, reason)

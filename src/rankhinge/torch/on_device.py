@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rankhinge.inference.passes import LARGEST_SCORE
 from rankhinge.losses import RankingLoss
 from rankhinge.losses.cut import CutLoss
 from rankhinge.torch import on_device_cut
@@ -21,8 +22,6 @@ from rankhinge.torch.lists import count_within, working_dtype
 from rankhinge.torch.tensor_losses import TensorLoss
 
 __all__ = ["BadScore", "Found", "SortedLists", "infer", "infer_tight", "loss_of_counts", "tie_means", "unusable"]
-
-_LARGEST_SCORE = 1e300
 
 
 class BadScore(ValueError):
@@ -36,7 +35,7 @@ class BadScore(ValueError):
 def unusable(scores: Tensor) -> Tensor:
     """Which scores no ranking can use: those that are not finite, or whose differences may overflow."""
     # The limit in the scores' own dtype: in float32 it would be inf itself.
-    return ~(scores.abs() <= min(_LARGEST_SCORE, torch.finfo(scores.dtype).max))
+    return ~(scores.abs() <= min(LARGEST_SCORE, torch.finfo(scores.dtype).max))
 
 
 class Found(NamedTuple):

@@ -11,6 +11,7 @@ To call an operator from Python costs more than inference on a few hundred score
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -190,7 +191,7 @@ def _describe(flat: Tensor, k: int, lists: TensorLists) -> str:
     return f"scores{lists.place(k)} is {value}: {problem}"
 
 
-_N_INPUTS = 7
+_N_INPUTS = len(inspect.signature(_compute).parameters)
 rank_loss_operator = torch.library.custom_op(
     "rankhinge::rank_loss",
     _compute,

@@ -1,7 +1,8 @@
-"""Metric learning: a loss over a batch of embeddings in which each sample queries the others."""
+"""Metric learning: a loss over a batch of embeddings, where each sample is a query that ranks the others."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from numbers import Integral, Real
 from typing import Any
@@ -36,36 +37,37 @@ def retrieval_loss(
     backend: str = "auto",
     bound: str = "convex",
 ) -> Tensor:
-    r"""Mean over queries of the structured hinge, each sample of the batch being a query that ranks all others.
+    r"""Mean structured hinge over a batch of embeddings, where each sample is a query that ranks all others.
 
     .. math:: \frac1Q \sum_q J(s_q), \qquad s_{qk} = \text{scale} \cdot \langle e_q, e_k \rangle, \quad k \ne q,
 
-    where the samples with the query's label are relevant: for ``loss="ap"`` a convex bound (in the similarities) on one
-    minus mean average precision. Classes may have any sizes, and batches any composition: a query that is alone in its
-    class, or whose class is the whole batch, does not count. With a gallery each sample ranks that instead.
+    where the samples with the query's label are relevant. For ``loss="ap"`` this is an upper bound on one minus mean
+    average precision, convex in the similarities. Classes may have any size and batches any composition. A query does
+    not count if it is alone in its class or its class is the whole batch. With a gallery, each sample ranks the
+    gallery.
 
     Parameters
     ----------
     embeddings : Tensor of shape (n, d), any floating dtype
     labels : Tensor of shape (n,)
     gallery : Tensor of shape (m, d), optional
-        What the batch is to rank, if not itself: a queue of earlier batches, documents, another view. It gets a
-        gradient if it requires one.
+        What the batch ranks instead of itself: a queue of earlier batches, documents, another view. It gets a gradient
+        if it requires one.
     gallery_labels : Tensor of shape (m,), optional
-        To be given with a gallery.
+        Required with a gallery.
     loss : str or RankingLoss, default "ap"
         As for `rank_hinge`.
     similarity : {"cosine", "dot"}, default "cosine"
         ``"cosine"`` normalises the embeddings first.
     scale : float or Tensor of one element, default 1.0
-        Factor of the similarities: the inverse of a temperature. The hinge asks for a margin of about half the loss
-        between relevant and other samples, and a cosine cannot exceed 1: the larger the scale, the less it asks for.
-        A tensor gets a gradient if it requires one.
+        Factor of the similarities, the inverse of a temperature. The hinge asks for a margin of about half the loss
+        between relevant and other samples, and cosines do not exceed 1. So the larger the scale, the smaller the margin
+        in comparison. A tensor gets a gradient if it requires one.
     reduction : {"mean", "sum"}, default "mean"
-        Over the queries that count; 0 if there are none.
+        Over the queries that count. 0 if there are none.
     chunk_size : int, optional
-        Queries that are dealt with at a time. The n × n similarities are never held together: memory is O(n d) and
-        ``chunk_size · n``; default: as many as make 4 million similarities.
+        Queries that are processed at a time. The n × n similarities are never in memory together: it takes O(n d) plus
+        ``chunk_size · n``. Default: as many queries as give 4 million similarities.
     backend : {"auto", "compiled", "torch"}, default "auto"
         As for `rank_hinge`.
     bound : {"convex", "tight"}, default "convex"
@@ -74,11 +76,11 @@ def retrieval_loss(
     Returns
     -------
     Tensor
-        Of shape (); float64 for embeddings in float64, else float32.
+        Shape (). float64 for float64 embeddings, else float32.
 
     Notes
     -----
-    The gradient is computed together with the value, O(n² d) operations as for the similarities themselves.
+    The gradient is computed together with the value, in O(n² d) operations like the similarities themselves.
 
     Examples
     --------
@@ -111,7 +113,7 @@ def _check_embeddings(embeddings: Any, labels: Any, names: tuple[str, str]) -> N
 
 
 def _with_gallery(embeddings: Tensor, labels: Tensor, gallery: Any, gallery_labels: Any) -> tuple[Tensor, Tensor]:
-    """The queries, and below them what they are to rank."""
+    """The queries, and below them the samples that they rank."""
     if gallery is None or gallery_labels is None:
         raise ValueError("gallery and gallery_labels go together: give both, or neither")
     _check_embeddings(gallery, gallery_labels, ("gallery", "gallery_labels"))
@@ -242,7 +244,7 @@ def _add_chunk(
     return torch.stack([values.sum(), usable.sum().to(values.dtype)])
 
 
-_N_INPUTS = 7
+_N_INPUTS = len(inspect.signature(_compute).parameters)
 _retrieval = torch.library.custom_op(
     "rankhinge::retrieval_loss",
     _compute,
@@ -303,12 +305,12 @@ class _Transformed(torch.autograd.Function):
 
 
 class RetrievalLoss(LossModule):
-    """`retrieval_loss` as a module: takes the place of SmoothAP and FastAP, without a sampler.
+    """`retrieval_loss` as a module. It replaces SmoothAP and FastAP, and needs no special sampler.
 
     Parameters
     ----------
     loss, similarity, scale, reduction, chunk_size, backend, bound
-        As for `retrieval_loss`. For a temperature that is learnt, ``scale=torch.nn.Parameter(torch.tensor(16.0))``.
+        As for `retrieval_loss`. For a learnt temperature pass ``scale=torch.nn.Parameter(torch.tensor(16.0))``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What a loss is asked to compute, as one string.
+"""The settings of a loss as one string.
 
-An operator of PyTorch takes tensors, numbers and strings, but no Python objects; and a string is a constant for
-`torch.compile`. Losses that are objects are kept in a register, weakly, and the string has their number.
+Operators of PyTorch take tensors, numbers and strings, but no Python objects, and `torch.compile` treats a string as a
+constant. Losses that are objects are held weakly in a register, and the string contains their number.
 """
 
 from __future__ import annotations

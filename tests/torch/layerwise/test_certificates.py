@@ -12,8 +12,11 @@ from scipy.optimize import minimize
 from torch import nn
 
 from rankhinge import RankSVC
+from rankhinge.solvers.certificate import CertificateError
 from rankhinge.torch.layerwise import LayerwiseTrainer
+from rankhinge.torch.layerwise.frank_wolfe import FrankWolfe
 from rankhinge.torch.layerwise.step import train_layer
+from rankhinge.torch.layerwise.surrogate import ExactSplit, Piece
 from tests.torch.layerwise.helpers import LOSSES, blobs, convolutional, dense, images, surrogate_of
 
 
@@ -42,6 +45,58 @@ def test_dual_rises_and_bounds_on_every_layer(loss, make, data, layer):
     step = turn(surrogate_of(make(), X, y, loss, layer, block_size=20), lam=1e-2, mu=0.1, max_epochs=30)
     assert np.diff(step.duals).min() >= -1e-9
     assert step.gap >= -1e-6
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("decades", [0, 3, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_is_never_below_what_rounding_leaves(seed, decades, layer):
+    """Inputs of all sizes: values and duals lose digits, and the lower bound says so."""
+    X, y = blobs(30, seed=seed)
+    X = X.double() * 10.0 ** torch.as_tensor(np.random.default_rng(seed).uniform(-decades, decades, X.shape[1]))
+    step = turn(surrogate_of(dense(dtype=torch.float64), X, y, "ap", layer), lam=1e-4, mu=1e-3, max_epochs=20)
+    assert 0 <= step.dual <= step.primal
+    assert step.gap == pytest.approx((step.primal - step.dual) / step.primal)
+    assert step.dual <= step.duals[-1]
+    if decades == 0:
+        assert step.dual == pytest.approx(step.duals[-1], rel=1e-6)
+
+
+def test_planes_above_the_loss_raise():
+    class TooHigh(OneWeight):
+        def piece(self, block, vector):
+            return 1.5, -torch.ones(1, dtype=torch.float64)
+
+    with pytest.raises(CertificateError, match="planes of block 0"):
+        turn(TooHigh(1.0), lam=1.0, mu=0.0, max_epochs=2)
+
+
+def test_a_lower_bound_above_the_value_raises(monkeypatch):
+    monkeypatch.setattr(FrankWolfe, "dual", 0.6)
+    with pytest.raises(CertificateError, match="lies above the objective"):
+        turn(OneWeight(1.0), lam=1.0, mu=0.0, max_epochs=2)
+
+
+@pytest.mark.parametrize("part", ["offset", "slope"])
+@pytest.mark.parametrize("factor", [0.5, 0.99, 1.001, 1.01, 1.5, 2.0])
+@pytest.mark.parametrize("layer", [0, 1])
+def test_faults(monkeypatch, part, factor, layer):
+    """Spoilt planes raise, or leave a true bound: the value of the whole problem is nowhere below it."""
+    X, y = blobs(40)
+    options = {"lam": 0.1, "mu": 1.0, "max_epochs": 100}
+    right = turn(surrogate_of(dense(2), X, y, "ap", layer), **options)
+    true_piece = ExactSplit.piece
+
+    def spoilt(self, block, vector):
+        piece = true_piece(self, block, vector)
+        return piece._replace(**{part: getattr(piece, part) * factor})
+
+    monkeypatch.setattr(ExactSplit, "piece", spoilt)
+    try:
+        step = turn(surrogate_of(dense(2), X, y, "ap", layer), **options)
+    except CertificateError:
+        return
+    assert step.dual <= right.primal or step.gap > 0.01
 
 
 @pytest.mark.parametrize("loss", ["ap", "ndcg"])
@@ -117,6 +172,8 @@ def test_no_candidate_is_taken_that_does_not_lower_the_objective():
 class OneWeight:
     """The surrogate ``max(0, 1 - W)`` leads from 0 to 1; the true loss is ``|W - least|``."""
 
+    n_parts, n_terms, dtype = 1, 1, torch.float64
+
     def __init__(self, least, dtype=torch.float64):
         self.least = least
         self.start, self.blocks = torch.zeros(1, dtype=torch.float64), [None]
@@ -130,6 +187,9 @@ class OneWeight:
 
     def true_value(self, block, vector):
         return abs(vector.item() - self.least)
+
+    def size(self, block, magnitudes):
+        return Piece(1.0, torch.ones(1, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(

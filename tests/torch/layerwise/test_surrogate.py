@@ -49,6 +49,27 @@ def test_difference_of_convex_parts(case, loss):
         assert cvx - ccv == pytest.approx(surrogate.true_value(0, vector), rel=1e-4)
 
 
+def test_sizes_are_above_all_that_is_added_up(case, loss):
+    network, X, y, layer = case
+    surrogate = surrogate_of(network, X, y, loss, layer)
+    for move in lines(surrogate.start):
+        vector = surrogate.start + move
+        plus, minus = surrogate.parts(0, vector)
+        a_plus, a_minus = surrogate.shifts(0, plus)
+        terms = float((a_plus * plus.abs() + a_minus * minus.abs()).sum())
+        piece = surrogate.size(0, vector.abs())
+        size = piece.offset + float(piece.slope @ vector.abs())
+        assert terms <= size
+        assert max(map(abs, surrogate.convex_parts(0, vector))) <= 2 * size
+        # Entry by entry: what is larger has more to add up.
+        assert piece.slope.min() >= 0
+        again = surrogate.size(0, 1.5 * vector.abs())
+        np.testing.assert_allclose(again.slope, piece.slope)
+        assert again.offset == pytest.approx(piece.offset, rel=1e-6)
+        # What the slope of H adds up is no more.
+        assert torch.all(surrogate.piece(0, vector).slope.abs() <= 4 * piece.slope + 1e-12)
+
+
 def test_parts_are_convex_along_lines(case, loss):
     network, X, y, layer = case
     surrogate = surrogate_of(network, X, y, loss, layer)

@@ -78,7 +78,9 @@ def test_history():
     assert [entry["pass"] for entry in turns] == [1] * 4 + [2] * (len(turns) - 4)
     assert trainer.n_passes_ == turns[-1]["pass"]
     for entry in turns:
-        assert entry["dual"] == entry["duals"][-1]
+        # Less what rounding may have added to the last: more in float32, where choices are frozen, than in float64.
+        assert 0 <= entry["dual"] <= entry["duals"][-1]
+        assert entry["dual"] >= entry["duals"][-1] - (1e-9 if entry["surrogate"] == "exact" else 0.1)
         assert entry["gap"] == pytest.approx((entry["primal"] - entry["dual"]) / entry["primal"])
         assert 0 < entry["inference_seconds"] < entry["seconds"]
         assert 0 <= entry["validation"] <= 1

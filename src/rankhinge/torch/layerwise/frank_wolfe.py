@@ -20,6 +20,7 @@ Berrada, Zisserman, Kumar: Trusting SVM for piecewise linear CNNs, ICLR 2017.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 __all__ = ["FrankWolfe", "proximal_term"]
@@ -40,6 +41,8 @@ class FrankWolfe:
     ----------
     point, average : Tensor of shape (d,)
         W, and the average ``W̄ ← k/(k+2) W̄ + 2/(k+2) W`` over the visits k = 0, 1, ….
+    largest : Tensor of shape (d,)
+        Entry by entry the largest absolute value of all points so far.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class FrankWolfe:
         self._slopes = start.new_zeros(n_blocks, start.numel())
         self._offsets = [0.0] * n_blocks
         self.point, self.average = self._centre.clone(), self._centre.clone()
+        self.largest = self.point.abs()
         self.n_visits = 0
 
     @property
@@ -79,15 +83,22 @@ class FrankWolfe:
         else:
             step = float(d_offset > 0.0)
         self.point -= step * d_slope
+        torch.maximum(self.largest, self.point.abs(), out=self.largest)
         self._slopes[block] += step * d_slope
         self._offsets[block] += step * d_offset
         self.average += (2.0 / (self.n_visits + 2.0)) * (self.point - self.average)
         self.n_visits += 1
         return step
 
+    def pieces_at(self, weights: Tensor) -> list[float]:
+        """What each block's combination says of its loss at some weights: ``c + ⟨G, W⟩ ≤ H_i(W)``."""
+        heights = (self.inverse * (self._slopes @ weights)).tolist()
+        return [self.n_blocks * (offset + height) for offset, height in zip(self._offsets, heights, strict=True)]
+
     def refresh(self) -> None:
         """Compute the point from the blocks' combinations: visits have gathered rounding in it."""
         self.point = self._centre - self._slopes.sum(dim=0)
+        torch.maximum(self.largest, self.point.abs(), out=self.largest)
 
 
 def proximal_term(weights: Tensor, start: Tensor, lam: float, mu: float) -> float:

@@ -60,6 +60,10 @@ class Link:
         """Parts of the output, convex and non-decreasing in the parts of the input."""
         return self.plain(plus), self.plain(minus)
 
+    def sizes(self, x: Tensor) -> Tensor:
+        """How large what is added up for the output may be, from the same of the input: neither part is larger."""
+        return self.split(x, x)[1]
+
 
 class Same(Link):
     """Identity, and dropout, which is the identity in evaluation mode."""
@@ -135,6 +139,11 @@ class Affine(Link):
             self.apply(plus, above, bias) + self.apply(minus, below, None),
             self.apply(plus, below, None) + self.apply(minus, above, None),
         )
+
+    def sizes(self, x: Tensor) -> Tensor:
+        weight, bias = (None if p is None else p.detach().to(x.dtype).abs() for p in self.parameters())
+        assert weight is not None
+        return self.apply(x, weight, bias)
 
 
 class FrozenBatchNorm(Affine):

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from rankhinge.solvers.certificate import Certificate, CertificateError, rounding_bound, unit_of_rounding
 from rankhinge.torch.layerwise.frank_wolfe import FrankWolfe, proximal_term
 from rankhinge.torch.layerwise.surrogate import Surrogate
 
@@ -22,8 +24,8 @@ class LayerStep:
     ----------
     duals : list of float
         The dual value after each epoch; it never falls.
-    primal : float
-        The surrogate problem's value at the candidate taken, or at the first one if none was.
+    certificate : Certificate, optional
+        Of the surrogate problem, at the candidate taken, or at the first one if none was.
     loss : float
         The true mean loss of the blocks afterwards.
     taken : str or None
@@ -33,16 +35,25 @@ class LayerStep:
     """
 
     duals: list[float] = field(default_factory=list)
-    primal: float = np.inf
+    certificate: Certificate | None = None
     loss: float = np.inf
     taken: str | None = None
     weights: Tensor | None = None
 
     @property
-    def gap(self) -> float:
-        """``(primal - dual) / |primal|``, of the surrogate problem."""
-        excess = self.primal - self.duals[-1]
-        return excess / abs(self.primal) if self.primal else excess
+    def primal(self) -> float | None:
+        """The surrogate problem's value."""
+        return None if self.certificate is None else float(self.certificate.primal[0])
+
+    @property
+    def dual(self) -> float | None:
+        """A lower bound on it, less what rounding may have added."""
+        return None if self.certificate is None else float(self.certificate.lower[0])
+
+    @property
+    def gap(self) -> float | None:
+        """``(primal - dual) / |primal|``."""
+        return None if self.certificate is None else float(self.certificate.gap[0])
 
 
 def train_layer(
@@ -84,9 +95,45 @@ def train_layer(
         if step.duals[-1] - before <= tol * abs(step.duals[-1]):
             break
     _choose(step, surrogate, solver, lam)
-    chosen = solver.average if step.weights is None else step.weights
-    step.primal = proximal_term(chosen, surrogate.start, lam, mu) + _mean(surrogate.value, surrogate, chosen)
+    step.certificate = _certified(surrogate, solver, solver.average if step.weights is None else step.weights, lam, mu)
+    step.certificate.check()
     return step
+
+
+def _certified(surrogate: Surrogate, solver: FrankWolfe, chosen: Tensor, lam: float, mu: float) -> Certificate:
+    """What is proved of the surrogate problem at a point. One pass over the blocks, for the sizes of what is rounded.
+
+    In the coordinates ``√(λ + μ) W`` the problem is that of a linear machine, which is what `rounding_bound` knows.
+    """
+    start, root = surrogate.start, (lam + mu) ** 0.5
+    # H is nowhere below 0, where its convex parts may lead by rounding.
+    values = [max(surrogate.value(block, chosen), 0.0) for block in range(len(surrogate.blocks))]
+    primal = proximal_term(chosen, start, lam, mu) + sum(values) / len(values)
+    reach = torch.stack([solver.largest, solver.average.abs(), chosen.abs(), start.abs()]).amax(dim=0)
+    sizes = [surrogate.size(block, reach) for block in range(len(surrogate.blocks))]
+    slope = torch.stack([size.slope for size in sizes]).mean(dim=0)
+    size = sum(size.offset for size in sizes) / len(sizes) + float(slope @ reach)
+    n_terms = surrogate.n_terms + solver.n_visits
+    times, centre = torch.finfo(surrogate.dtype).eps / torch.finfo(torch.float64).eps, root * float(start.norm())
+    rounding = rounding_bound(
+        n_terms,
+        1.0,
+        # Values are added up as often again as slopes.
+        times * surrogate.n_parts / 2 * float(slope.norm()) / root,
+        # Sizes are those at the dual's own point, too: from there errors of slopes count by their squares.
+        0.0,
+        root * float(reach.norm()) + centre,
+        size=times * surrogate.n_parts * size,
+        centre=centre,
+    )
+    allowed = unit_of_rounding(n_terms) * times * surrogate.n_parts
+    for block, (piece, value, of_block) in enumerate(zip(solver.pieces_at(chosen), values, sizes, strict=True)):
+        if not piece - value <= allowed * (of_block.offset + float(of_block.slope @ reach)):
+            raise CertificateError(
+                f"the planes of block {block} say {piece!r} where the layer's loss is {value!r}, which is less by more "
+                "than rounding: this is a defect of the library, please report it"
+            )
+    return Certificate(*(np.array([value]) for value in (primal, solver.dual, rounding, 0.0)))
 
 
 def _choose(step: LayerStep, surrogate: Surrogate, solver: FrankWolfe, lam: float) -> None:

@@ -22,12 +22,13 @@ from torch import Tensor
 from rankhinge.torch.layerwise.blocks import Blocks
 from rankhinge.torch.layerwise.chain import Chain
 from rankhinge.torch.layerwise.criteria import Criterion, Outcome
+from rankhinge.torch.layerwise.links import Affine
 
 __all__ = ["ExactSplit", "FrozenChoices", "Piece", "Surrogate", "make_surrogate"]
 
 
 class Piece(NamedTuple):
-    """``offset + ⟨slope, W⟩``, a lower bound on H that is tight where it was made."""
+    """``offset + ⟨slope, W⟩``; of H a lower bound that is tight where it was made."""
 
     offset: float
     slope: Tensor
@@ -47,6 +48,8 @@ class _Prepared(NamedTuple):
 class Surrogate:
     """H of each block for one layer, and the true J beside it.
 
+    `n_parts` says how many times over H adds up numbers of its `size`, and `dtype` what they are rounded to.
+
     Parameters
     ----------
     chain : Chain
@@ -59,6 +62,8 @@ class Surrogate:
         How much of the layer's inputs (and of choices) to keep; what does not fit is computed at every visit.
     """
 
+    n_parts: int
+
     def __init__(self, chain: Chain, index: int, blocks: Blocks, criterion: Criterion, cache_bytes: int) -> None:
         self.chain, self.blocks, self.criterion = chain, blocks, criterion
         self.layer, self._index = chain.layer(index), index
@@ -66,6 +71,11 @@ class Surrogate:
         self.start = self.layer.vector()
         self._kept: dict[int, _Prepared] = {}
         self._room = cache_bytes
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which H is computed."""
+        raise NotImplementedError
 
     def piece(self, block: int, vector: Tensor) -> Piece:
         """A piece of the block's H that is tight at this vector."""
@@ -81,6 +91,32 @@ class Surrogate:
         weights = self.layer.unpack(vector.to(self.chain.dtype))
         output = self.layer.apply(self.prepared(block).inputs, *weights)
         return self._evaluate(block, self.chain.run(output, self._index + 1)).value
+
+    def size(self, block: int, magnitudes: Tensor) -> Piece:
+        """How large the numbers are that H of the block adds up, at vectors with entries of these sizes at most.
+
+        That is a linear function, which the slope tells: entry by entry what H's own slope adds up.
+        """
+        magnitudes = magnitudes.detach().clone().requires_grad_()
+        inputs = self.prepared(block).inputs.double().abs()
+        with torch.enable_grad():
+            weight, bias = self.layer.unpack(magnitudes)
+            x = self.layer.apply(inputs, weight, None if bias is None else bias.abs())
+            for link in self.downstream:
+                x = link.sizes(x)
+            # Coefficients of scores are within ``-α⁺`` and ``α⁻``.
+            plus, minus = self.criterion.shifts(self.blocks.targets(block), x.shape[1])
+            total = (torch.as_tensor(plus + minus).to(x) * x).sum()
+        (slope,) = torch.autograd.grad(total, magnitudes)
+        # The loss itself is 1 at most.
+        return Piece(1.0 + total.item() - float(slope @ magnitudes.detach()), slope)
+
+    @property
+    def n_terms(self) -> int:
+        """Of the sums one after the other that lead to H: through the layers, and over the samples of a block."""
+        layers = [link for link in (self.layer, *self.downstream) if isinstance(link, Affine)]
+        through = sum(weight[:1].numel() for weight, _ in (link.parameters() for link in layers))
+        return through + max(rows.size for rows in self.blocks.rows)
 
     @torch.no_grad()
     def prepared(self, block: int) -> _Prepared:
@@ -102,6 +138,13 @@ class Surrogate:
 
 class FrozenChoices(Surrogate):
     """H = J of the scores with the downstream choices of ``W_t``, in the network's own dtype."""
+
+    # Value, and slope times point.
+    n_parts = 2
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.chain.dtype
 
     def _choices(self, inputs: Tensor) -> list[Tensor | None]:
         x, choices = self.layer.plain(inputs), []
@@ -134,6 +177,13 @@ class FrozenChoices(Surrogate):
 
 class ExactSplit(Surrogate):
     """H = cvx less the tangent of ccv at ``W_t``, in float64."""
+
+    # J, cvx and ccv, and the tangent; each with its value, and its slope times point.
+    n_parts = 8
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float64
 
     def __init__(self, chain: Chain, index: int, blocks: Blocks, criterion: Criterion, cache_bytes: int) -> None:
         super().__init__(chain, index, blocks, criterion, cache_bytes)

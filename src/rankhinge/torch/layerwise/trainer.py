@@ -80,7 +80,8 @@ class LayerwiseTrainer:
     history_ : list of dict
         First the start (pass 0, layer None), then an entry for each layer's turn: ``"pass"``, ``"layer"`` (path of
         the module), ``"surrogate"`` (``"exact"`` or ``"frozen"``), ``"duals"`` (after each epoch), ``"dual"``,
-        ``"primal"`` and ``"gap"`` (relative) of the layer's problem, ``"taken"`` (which candidate; None if the old
+        ``"primal"`` and ``"gap"`` (relative) of the layer's problem, proved in the arithmetic that it was computed in
+        (`rankhinge.solvers.certificate`), ``"taken"`` (which candidate; None if the old
         weights were better), ``"loss"`` and ``"objective"`` (true values afterwards), ``"validation"`` (None without
         validation data), ``"seconds"`` and, thereof, ``"inference_seconds"``.
     best_ : dict
@@ -280,9 +281,9 @@ class LayerwiseTrainer:
             "layer": layer,
             "surrogate": surrogate,
             "duals": step.duals,
-            "dual": step.duals[-1] if step.duals else None,
-            "primal": step.primal if step.duals else None,
-            "gap": step.gap if step.duals else None,
+            "dual": step.dual,
+            "primal": step.primal,
+            "gap": step.gap,
             "taken": step.taken,
             "loss": step.loss,
             "objective": step.loss + 0.5 * self.lam * squares,
