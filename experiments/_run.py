@@ -30,6 +30,7 @@ from scipy import stats  # noqa: E402
 
 __all__ = [
     "ROOT",
+    "SCRATCH",
     "VOC_UNIT",
     "MissingData",
     "Run",
@@ -70,10 +71,14 @@ class Run:
         A trial: cells go to `SCRATCH`, and experiments are asked to be small.
     only : sequence of str
         Keys that contain none of these are not computed.
+    fetch : bool
+        Whether an experiment may fetch what is published as a package.
     """
 
-    def __init__(self, name: str, *, quick: bool = False, anew: bool = False, only: Sequence[str] = ()) -> None:
-        self.name, self.quick, self.only = name, quick, tuple(only)
+    def __init__(
+        self, name: str, *, quick: bool = False, anew: bool = False, only: Sequence[str] = (), fetch: bool = False
+    ) -> None:
+        self.name, self.quick, self.only, self.fetch = name, quick, tuple(only), fetch
         self.folder = SCRATCH if quick else ROOT / "experiments" / "results"
         self.path = self.folder / f"{name}.json"
         known = {} if anew or quick or not self.path.exists() else json.loads(self.path.read_text("utf-8"))
@@ -149,8 +154,9 @@ def main(name: str, text: str, work: Callable[[Run], None], page: Callable[[Run]
     parser.add_argument("--redraw", action="store_true", help="the page from the results there are")
     parser.add_argument("--anew", action="store_true", help="forget the results there are")
     parser.add_argument("--only", nargs="+", default=(), metavar="TEXT", help="compute cells whose key contains one")
+    parser.add_argument("--fetch", action="store_true", help="fetch data published as a package, by its client")
     options = parser.parse_args()
-    run = Run(name, quick=options.quick, anew=options.anew, only=options.only)
+    run = Run(name, quick=options.quick, anew=options.anew, only=options.only, fetch=options.fetch)
     warnings.simplefilter("ignore")
     if not options.redraw:
         try:

@@ -1,136 +1,192 @@
-"""Layer-wise training and stochastic gradients on CIFAR-10: 0-1, AP and NDCG losses after cross-entropy.
+"""CIFAR-10 layer by layer: 0-1, AP and NDCG losses after cross-entropy (004 §4.3).
 
-    make experiments ONLY=cifar10                     # some twenty minutes with two cores
-    make experiments ONLY=cifar10 ARGS=--quick        # a trial of a minute or two on a few images
-    make experiments ONLY=cifar10 ARGS=--redraw       # page and figure from the results there are
-
-The setting of Mohapatra, Rolínek, Jawahar, Kolmogorov, Kumar: Efficient Optimization for Rank-based Loss Functions,
-CVPR 2018, section 4.3, at a smaller scale. Only a full run writes to `results/` and `docs/`.
+``make experiments ONLY=cifar10 ARGS=--fetch`` gets all five batches by npm into the user's cache first; without them
+the first batch is used. It computes what is missing in ``results/cifar10.json`` and writes
+``docs/experiments/cifar10.md``. One thread, some twenty minutes. λ of each loss and the rates of the gradients are
+chosen on validation images; test images are looked at once, by the machines that were chosen.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import json
-import sys
-import time
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-import _cifar10_report as report
+import _cifar10_page
 import numpy as np
 import torch
-from _cifar10_data import ROOT, MissingData, Part, load, split
+from _cifar10_data import Part, fetch, load, split
 from _cifar10_training import (
     GRADIENT_LOSSES,
     Settings,
     by_gradients,
     by_layers,
-    inference_times,
     pretrain,
     quality,
+    scores_of,
 )
+from _run import SCRATCH, Run, main
+from torch import nn
 
-# What benchmarks share, experiments need too.
-sys.path.append(str(ROOT / "benchmarks"))
-harness = importlib.import_module("_harness")
+from rankhinge import most_violating_ranking, most_violating_rankings
 
 LAYERWISE_LOSSES = ("multiclass-hinge", "ap", "ndcg")
-MOST_SEEDS = 3
-QUICK = Settings(pretrain_epochs=2, block_size=150, max_passes=1, max_epochs=2, timing_block_sizes=(150, 600))
+METHODS = ("greedy", "quicksort", "auto")
+QUICK = Settings(
+    n_validation=200,
+    n_seeds=1,
+    pretrain_epochs=1,
+    n_search=200,
+    lams=(1e-3,),
+    rates=(1e-3,),
+    block_size=150,
+    gradient_epochs=1,
+    max_epochs=1,
+    n_timed=200,
+    timing_block_sizes=(150,),
+)
+QUICK_IMAGES = 500
 
 
-def run_seed(data: Part, test: Part, settings: Settings, seed: int, n_validation: int) -> list[dict[str, Any]]:
-    """All ways of training from one pre-trained network, one row each."""
-    train, validation = split(data, seed, n_validation)
-    began = time.perf_counter()
-    start = pretrain(train, settings, seed)
-    rows = [{"seed": seed, "way": "start", "loss": "cross-entropy", "seconds": time.perf_counter() - began}]
-    rows[0]["test"] = quality(start, test)
-    report.tell(rows[-1])
-    # AP first: its time is what the others are given.
-    for loss in sorted(LAYERWISE_LOSSES):
-        network, facts = by_layers(start, loss, train, validation, settings, seed)
-        rows.append({"seed": seed, "way": "layers", "loss": loss, **facts, "test": quality(network, test)})
-        report.tell(rows[-1])
-    seconds = rows[1]["seconds"]
+class Seed:
+    """What the cells of one seed share: its images, and its pre-trained network, made when first asked for."""
+
+    def __init__(self, run: Run, data: Part, settings: Settings, seed: int) -> None:
+        self.settings, self.seed = settings, seed
+        train, self.validation = split(data, seed, settings.n_validation)
+        self.train = train[np.random.default_rng(seed).permutation(len(train.y))[: settings.n_train]]
+        self._file = SCRATCH / f"cifar10-{len(self.train.y)}-{settings.pretrain_epochs}-{seed}.pt"
+        self._network: nn.Sequential | None = None
+        self._kept = not run.quick
+
+    def start(self) -> nn.Sequential:
+        if self._network is None:
+            if self._kept and self._file.exists():
+                self._network = pretrain(self.train, replace(self.settings, pretrain_epochs=0), self.seed)
+                self._network.load_state_dict(torch.load(self._file, weights_only=True))
+            else:
+                self._network = pretrain(self.train, self.settings, self.seed)
+                if self._kept:
+                    self._file.parent.mkdir(parents=True, exist_ok=True)
+                    torch.save(self._network.state_dict(), self._file)
+        return self._network
+
+
+def search(run: Run, first: Seed) -> None:
+    """Cells ``search/<way>/<loss>/<value>``: validation figures of the first seed, trained on part of its images."""
+    settings = first.settings
+    few = first.train[np.arange(settings.n_search)]
+    # A block is the same share of the images as in the whole run: as many steps for a layer.
+    small = replace(settings, block_size=min(settings.block_size, 250), n_kept=0)
+
+    def layers(loss: str, lam: float) -> Any:
+        network, _ = by_layers(first.start(), loss, lam, few, first.validation, small, first.seed)
+        return quality(network, first.validation)
+
+    def gradients(loss: str, rate: float) -> Any:
+        network, _ = by_gradients(first.start(), loss, rate, few, first.validation, small, first.seed)
+        return quality(network, first.validation)
+
+    for loss in LAYERWISE_LOSSES:
+        for lam in settings.lams:
+            run.cell(f"search/layers/{loss}/{lam:g}", lambda loss=loss, lam=lam: layers(loss, lam))
     for loss in GRADIENT_LOSSES:
-        network, facts = by_gradients(start, loss, train, validation, settings, seconds, seed)
-        rows.append({"seed": seed, "way": "gradients", "loss": loss, **facts, "test": quality(network, test)})
-        report.tell(rows[-1])
-    if seed == 0:
-        for loss in ("ap", "ndcg"):
-            network, facts = by_layers(start, loss, train, validation, settings, seed, method="greedy")
-            rows.append({"seed": seed, "way": "greedy", "loss": loss, **facts, "test": quality(network, test)})
-            report.tell(rows[-1])
-        rows.append({"seed": seed, "way": "timing", "entries": inference_times(start, train, settings, seed)})
-    return rows
+        for rate in settings.rates:
+            run.cell(f"search/gradients/{loss}/{rate:g}", lambda loss=loss, rate=rate: gradients(loss, rate))
 
 
-def run(settings: Settings, data: Part, test: Part, n_seeds: int, minutes: float, n_validation: int) -> dict[str, Any]:
-    """As many seeds as there is time for."""
-    began, rows, slowest = time.perf_counter(), [], 0.0
-    warm_up()
-    for seed in range(n_seeds):
-        elapsed = time.perf_counter() - began
-        if seed and elapsed + slowest > 60 * minutes:
-            print(f"{elapsed / 60:.0f} of {minutes:g} minutes are over: no further seed", flush=True)
-            break
-        rows += run_seed(data, test, settings, seed, n_validation)
-        slowest = max(slowest, time.perf_counter() - began - elapsed)
+def chosen(run: Run, way: str, loss: str, values: tuple[float, ...]) -> float:
+    """The best value by the loss's own metric on validation images, by mean AP where it has none."""
+    metric = "ndcg" if loss == "ndcg" else "ap"
+    return max(values, key=lambda value: run[f"search/{way}/{loss}/{value:g}"][metric])
+
+
+def layers(run: Run, one: Seed, loss: str, test: Part) -> Any:
+    lam = chosen(run, "layers", loss, one.settings.lams)
+    network, facts = by_layers(one.start(), loss, lam, one.train, one.validation, one.settings, one.seed)
+    return {**facts, "value": lam, "validation": quality(network, one.validation), "test": quality(network, test)}
+
+
+def gradients(run: Run, one: Seed, loss: str, test: Part) -> Any:
+    rate = chosen(run, "gradients", loss, one.settings.rates)
+    network, facts = by_gradients(one.start(), loss, rate, one.train, one.validation, one.settings, one.seed)
+    return {**facts, "value": rate, "validation": quality(network, one.validation), "test": quality(network, test)}
+
+
+def whole_run(run: Run, one: Seed, loss: str, method: str) -> Any:
+    """Layer by layer on a part of the images: for its time by one method of inference."""
+    few = one.train[np.arange(one.settings.n_timed)]
+    lam = chosen(run, "layers", loss, one.settings.lams)
+    return by_layers(one.start(), loss, lam, few, None, one.settings, one.seed, method)[1]
+
+
+def last_layer(one: Seed, loss: str, block_size: int) -> Any:
+    """Only the last layer, on the features below it: by each method of inference, for blocks of one size."""
+    network = one.start()
+    features = Part(scores_of(network[:-1], one.train.X), one.train.y)
+    settings = replace(one.settings, block_size=block_size, n_kept=0)
+    lam = settings.lams[len(settings.lams) // 2]
     return {
-        "machine": {
-            **harness.machine_facts("rankhinge", "numpy", "torch", "numba"),
-            "torch threads": torch.get_num_threads(),
-        },
-        "settings": {**vars(settings), "n_train": len(data.y) - n_validation, "n_test": len(test.y)},
-        "seconds": time.perf_counter() - began,
-        "rows": rows,
+        method: by_layers(network[-1:], loss, lam, features, None, settings, one.seed, method)[1] for method in METHODS
     }
 
 
 def warm_up() -> None:
     """Compile the kernels, so that no time below contains it."""
-    from rankhinge import most_violating_ranking, most_violating_rankings
-
     scores, relevant = np.linspace(0.0, 1.0, 40), np.arange(40) % 3 == 0
     for loss in ("ap", "ndcg"):
-        most_violating_ranking(scores, relevant, loss, "greedy")
+        for method in METHODS:
+            most_violating_ranking(scores, relevant, loss, method)
         most_violating_rankings(scores, relevant, [0, 20, 40], loss)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a trial on a few images; results go to .make")
-    parser.add_argument("--redraw", action="store_true", help="page and figure from the results there are")
-    parser.add_argument("--minutes", type=float, default=24.0, help="begin no seed that would end later than this")
-    options = parser.parse_args()
-    scratch = ROOT / ".make" / "experiments"
-    results_folder, page_folder = (
-        (scratch, scratch) if options.quick else (ROOT / "experiments" / "results", ROOT / "docs" / "experiments")
-    )
-    path = results_folder / "cifar10.json"
-    if not options.redraw:
-        try:
-            data, test = load()
-        except MissingData as error:
-            sys.exit(str(error))
-        if options.quick:
-            few, some = np.arange(900), np.arange(1000)
-            results = run(QUICK, data[few], test[some], 2, options.minutes, 300)
-        else:
-            results = run(Settings(), data, test, MOST_SEEDS, options.minutes, 1000)
-        harness.write_json(path, results)
-    results = json.loads(path.read_text("utf-8"))
-    figure = Path(path.with_suffix(".png"))
-    report.draw(results, figure)
-    page_folder.mkdir(parents=True, exist_ok=True)
-    page = page_folder / "cifar10.md"
-    page.write_text(report.page(results, figure, page), encoding="utf-8")
-    print(report.table_of_quality(results))
-    print(f"written: {path.relative_to(ROOT)}, {figure.relative_to(ROOT)}, {page.relative_to(ROOT)}")
+def plan(run: Run, seeds: list[Seed], test: Part) -> list[tuple[str, Callable[[], Any]]]:
+    """All cells after the search, those that matter most first: a run that is stopped lacks the last."""
+    cells: list[tuple[str, Callable[[], Any]]] = []
+    for one in seeds:
+        cells.append((f"start/{one.seed}", lambda one=one: {"test": quality(one.start(), test)}))
+        cells += [
+            (f"layers/{loss}/{one.seed}", lambda one=one, loss=loss: layers(run, one, loss, test))
+            for loss in LAYERWISE_LOSSES
+        ]
+    cells += [
+        (f"time/{loss}/{method}", lambda loss=loss, method=method: whole_run(run, seeds[0], loss, method))
+        for loss in ("ap", "ndcg")
+        for method in METHODS
+    ]
+    cells += [
+        (f"size/{loss}/{size}", lambda loss=loss, size=size: last_layer(seeds[0], loss, size))
+        for loss in ("ap", "ndcg")
+        for size in seeds[0].settings.timing_block_sizes
+    ]
+    cells += [
+        (f"gradients/{loss}/{one.seed}", lambda one=one, loss=loss: gradients(run, one, loss, test))
+        for loss in GRADIENT_LOSSES
+        for one in seeds
+    ]
+    return cells
+
+
+def work(run: Run) -> None:
+    torch.set_num_threads(1)
+    if run.fetch:
+        fetch()
+    settings = QUICK if run.quick else Settings()
+    data, test = load(whole=not run.quick)
+    if run.quick:
+        data, test = data[np.arange(QUICK_IMAGES)], test[np.arange(QUICK_IMAGES)]
+    if len(data.y) <= 10_000 and not run.quick:
+        settings = replace(settings, n_validation=1000)
+    warm_up()
+    seeds = [Seed(run, data, settings, seed) for seed in range(settings.n_seeds)]
+    sizes = {"n_train": len(seeds[0].train.y), "n_test": len(test.y), "n_known": len(data.y)}
+    run.facts = {**vars(settings), **sizes, "torch": torch.__version__}
+    cells = plan(run, seeds, test)
+    run.expect(len(cells) + len(settings.lams) * len(LAYERWISE_LOSSES) + len(settings.rates) * len(GRADIENT_LOSSES))
+    search(run, seeds[0])
+    for key, compute in cells:
+        run.cell(key, compute)
 
 
 if __name__ == "__main__":
-    main()
+    main("cifar10", __doc__ or "", work, _cifar10_page.page)
