@@ -141,7 +141,7 @@ def _svm_ranker(**options: Any) -> Method:
     return run
 
 
-def _boosted(make: Callable[[dict[str, Any]], Any], groups: bool) -> Method:
+def boosted(make: Callable[[dict[str, Any]], Any], groups: bool) -> Method:
     """A boosted ranker, its eleven settings judged by NDCG@10."""
 
     def run(train: Part, X_test: Any, seed: int) -> Scores:
@@ -189,8 +189,8 @@ def _plain_ranker(train: Part, X_test: Any, seed: int) -> Scores:
 RANKERS: dict[str, Method] = {
     "SVMRanker()": _plain_ranker,
     "SVMRankerCV()": _svm_ranker(),
-    "LGBMRanker": _boosted(_lgbm_ranker, groups=True),
-    "XGBRanker": _boosted(_xgb_ranker, groups=False),
+    "LGBMRanker": boosted(_lgbm_ranker, groups=True),
+    "XGBRanker": boosted(_xgb_ranker, groups=False),
 }
 
 

@@ -269,6 +269,7 @@ def _memory_section(results: dict[str, Any]) -> list[str]:
 LEFT_OUT = """\
 `"frank-wolfe"` and `"subgradient"` go list by list and have nothing to gain from a single one. They run on VOC action,
 mq2008, mammography and CIFAR10_0 only, for at most 100 sweeps, and are marked where that was not enough.
+
 `"quasi-newton"`, which is what the default does with four samples or more for each feature and in lockstep, is shown on
 these sets as well. Boosted trees are left out on VOC action (ten fits to 1280 dense features). Rivals that take long
 are timed fewer times, down to once: see the column of rounds. The validation part of mq2008 is not used.

@@ -22,8 +22,8 @@ from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV
 from rankhinge.metrics import average_precision, ndcg
 
 SOLVERS = ("bundle", "quasi-newton", "cutting-plane", "frank-wolfe", "subgradient")
-# The stochastic solvers work block by block, a block being a list: with one list they have nothing to gain, and
-# subgradients on it converge slowly. They take part where a hundred sweeps are cheap, and stop there.
+# The papers' solvers work block by block, a block being a list: with one list they have nothing to gain, and converge
+# slowly. They take part where a hundred sweeps are cheap, and stop there.
 STOCHASTIC_SETS = ("VOC action", "mq2008", "mammography", "CIFAR10_0")
 STOCHASTIC_SWEEPS = 100
 MOST_ITERATIONS = 3000

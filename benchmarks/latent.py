@@ -30,15 +30,21 @@ from rankhinge.latent.inner import NARROW
 from rankhinge.latent.objective import LatentObjective
 from rankhinge.latent.problem import latent_problem
 from rankhinge.latent.starts import class_means
-from rankhinge.latent.structural import StructuralObjective
-from rankhinge.latent.svc import HingeObjective
 from rankhinge.losses import get_loss
+from rankhinge.objective import ListsHinge
+from rankhinge.papers.machines.latent_svc import BagsHinge
+from rankhinge.papers.machines.structural import StructuralObjective
 from rankhinge.solvers import make_solver
 
 # The features are 8-bit numbers up to 255: useful values of C are small.
 C = 1e-3
 TOL = 1e-3
 STRUCTURAL_SIZES = (10, 20, 40)
+
+
+def ap_objective(features: CandidateFeatures, problems: list[Any]) -> LatentObjective:
+    """The AP hinge over bags."""
+    return LatentObjective(features, problems, ListsHinge([problem.lists for problem in problems], get_loss("ap")))
 
 
 def naive_fit(bags: Bags, y: np.ndarray) -> dict[str, float]:
@@ -49,7 +55,7 @@ def naive_fit(bags: Bags, y: np.ndarray) -> dict[str, float]:
     w, value, n_rounds = None, np.inf, 0
     while True:
         fixed = problem.fixed(found.places[0, :, 0])
-        objective = LatentObjective(features, [problem.seen_among(None, fixed)], get_loss("ap"))
+        objective = ap_objective(features, [problem.seen_among(None, fixed)])
         options = {} if w is None else {"start": w}
         w = make_solver("bundle", objective, C, tol=TOL, **NARROW, **options).run().coef
         n_rounds += 1
@@ -104,8 +110,8 @@ def inference_times(data: Windows, repeats: int) -> dict[str, Any]:
         fixed = problem.fixed(features.sweep(w, some.offsets, 1).places[0, :, 0])
         seen = [problem.seen_among(None, fixed)]
         objectives = {
-            "ap": lambda: LatentObjective(features, seen, get_loss("ap")),
-            "svm": lambda: HingeObjective(features, seen, 1.0),
+            "ap": lambda: ap_objective(features, seen),
+            "svm": lambda: LatentObjective(features, seen, BagsHinge(seen, 1.0)),
             "ssvm": lambda: StructuralObjective(features, seen, get_loss("ap")),
         }
         objective = objectives[kind]()

@@ -115,7 +115,8 @@ REASONS = {
     "mq2008: search": "the rival fits single rows and knows no lists; the search has graded lists, two levels each, "
     "whose starts and strengths are tried on five folds.",
     "200,000 rows in 2,000 lists: default / convex fit": "the default finds a start first, then descends, then proves; "
-    "the convex fit takes few iterations at its C.",
+    "the convex fit takes few iterations at its C. Ending a descent after two poor iterations brought the ratio down "
+    "from 5.8; a faster ascent of C changes nothing.",
 }
 
 

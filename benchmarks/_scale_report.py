@@ -1,0 +1,79 @@
+"""The tables of docs/scaling.md, from the figures of `scale.py`."""
+
+from __future__ import annotations
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def _of_mark(value, mark):
+    return f"{value:.2f}" if mark is None else f"{value:.2f} (wanted: ≤ {mark:g})"
+
+
+def tables(known):
+    """Markdown of what is known."""
+    parts = _of_workers(known.get("workers")), _of_shuffle(known.get("shuffle")), _of_files(known.get("out of core"))
+    return "\n".join(line for part in parts for line in part)
+
+
+def _of_workers(rows):
+    if not rows:
+        return []
+    lines = [
+        "Workers and their client share one machine with two cores. A round is a score, an inference and a slope; it",
+        "is compared with NumPy's float32 products and inference in memory. Medians of calls that alternate.",
+        "",
+        "| shape | workers | round, ms | of NumPy | fit, s | of memory | messages an iteration | MB out | MB back |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        marks = row["marks"] if row["workers"] == 2 and row["marks"] else (None, None)
+        whole = row["round"]
+        for fit in row["fits"]:
+            cells = [
+                f"{row['n']:,} × {row['d']:,}",
+                str(row["workers"]),
+                f"{1e3 * whole['seconds on workers']:.0f}",
+                _of_mark(whole["ratio"], marks[0]),
+                f"{fit['seconds on workers']:.2f}",
+                _of_mark(fit["ratio"], marks[1]),
+                f"{fit['messages an iteration']:.1f}",
+                f"{fit['bytes out'] / 1e6:.1f}",
+                f"{fit['bytes back'] / 1e6:.1f}",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _of_shuffle(found):
+    if not found:
+        return []
+    (few, many), (least, most) = found["seconds"], found["marks"]
+    return [
+        f"Scattered lists, {found['n']:,} × {found['d']} on 2 workers: they lie where they are ranked in {few:.2f} s",
+        f"if there are {found['queries'][0]:,} queries, in {many:.2f} s if there are {found['queries'][1]:,}:",
+        f"{found['ratio']:.2f} times as long (wanted: {least:g} to {most:g}).",
+        "",
+    ]
+
+
+def _of_files(found):
+    if not found:
+        return []
+    read, score, adjoint, whole = found["GB/s of read, score, adjoint, round"]
+    how = "forgotten before each pass" if found["forgotten before each pass"] else "larger than memory"
+    return [
+        f"From disk: {found['GB']:.3g} GB of float32, d = {found['d']}, with {found['GB of memory']:.3g} GB of memory;",
+        f"the file is {how}. Plain `read()` {read:.2f} GB/s, scores {score:.2f}, slopes {adjoint:.2f}, rounds",
+        f"{whole:.2f}: {found['ratio']:.2f} of `read()` (wanted: ≥ {found['mark']:g}), median of five rounds that",
+        f"alternate with it. At most {found['GB of anonymous memory']:.2f} GB of anonymous memory,",
+        f"{found['bytes a sample']:.0f} bytes a sample.",
+        "",
+    ]
+
+
+def write_page(path, known):
+    """Put the tables where the page has room for them."""
+    text = path.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n{tables(known)}{END}{after}")
