@@ -99,7 +99,7 @@ def test_per_query_of_values():
     display = PerQueryDisplay.from_values([0.5, np.nan, 1.0], [0.25, 1.0, 1.0])
     assert display.differences_.tolist() == [-0.25, 0.0]
     PerQueryDisplay.from_values([1.0], [1.0]).figure_.canvas.draw()
-    with pytest.raises(ValueError, match="one value a query"):
+    with pytest.raises(ValueError, match="one value per query"):
         PerQueryDisplay([1.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="no query counts"):
         PerQueryDisplay.from_values([np.nan], [1.0])

@@ -1,7 +1,8 @@
 """Open every page of the site in a browser: `make docs-check`.
 
 Each page is loaded at the width of a phone and of a desk, with other hosts blocked. It must ask none of them, scroll
-only downwards, show its formulas, and leave no error in the console. Pictures are kept in `.make/docs/pictures`.
+only downwards, show its formulas, and leave no error in the console. A page that is not done within 30 seconds is
+wrong, too. Pictures are kept in `.make/docs/pictures`. A page takes about a third of a second.
 
     python tools/look_at_pages.py HTML PICTURES
 """
@@ -17,13 +18,18 @@ from pathlib import Path
 from typing import Any
 
 WIDTHS = (390, 1280)
+# For loading, formulas and picture of one page, each.
+DEADLINE_MS = 30_000
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 # What is wrong with a page that has been loaded, as a list of sentences.
 INSPECT = """
-async () => {
+async (deadline) => {
   const wrong = [];
-  if (window.MathJax && window.MathJax.startup) await window.MathJax.startup.promise;
+  if (window.MathJax && window.MathJax.startup) {
+    const late = new Promise(done => setTimeout(() => done('late'), deadline));
+    if (await Promise.race([window.MathJax.startup.promise, late]) === 'late') wrong.push('formulas take too long');
+  }
   const formulas = document.querySelectorAll('.math').length;
   const drawn = document.querySelectorAll('mjx-container svg').length;
   if (formulas && drawn < formulas) wrong.push(`${formulas} formulas, ${drawn} drawn`);
@@ -58,29 +64,51 @@ def look(browser: Any, address: str, pages: list[str], pictures: Path) -> list[s
     wrong: list[str] = []
     for width in WIDTHS:
         context = browser.new_context(viewport={"width": width, "height": 900})
-        asked: list[str] = []
+        context.set_default_timeout(DEADLINE_MS)
+        messages: list[str] = []
 
-        def gate(route: Any, asked: list[str] = asked) -> None:
+        def gate(route: Any, kept: list[str] = messages) -> None:
             if route.request.url.startswith((address, "data:")):
                 route.continue_()
             else:
-                asked.append(route.request.url)
+                kept.append(f"asked {route.request.url}")
                 route.abort()
 
         context.route("**/*", gate)
-        for name in pages:
-            page = context.new_page()
-            messages: list[str] = []
-            page.on("console", lambda m, kept=messages: kept.append(m.text) if m.type == "error" else None)
-            page.on("pageerror", lambda error, kept=messages: kept.append(str(error)))
-            page.goto(f"{address}/{name}", wait_until="load")
-            found = [*page.evaluate(INSPECT), *messages, *(f"asked {url}" for url in asked)]
+        for done, name in enumerate(pages):
+            tell(f"{width} px: {done} of {len(pages)} pages, {len(wrong)} faults; now {name}")
+            messages.clear()
+            picture = pictures / f"{name.replace('/', '-')[:-5]}-{width}.png"
+            found = inspect(context, f"{address}/{name}", picture, messages)
             wrong += [f"{name} at {width} px: {what}" for what in found]
-            page.screenshot(path=pictures / f"{name.replace('/', '-')[:-5]}-{width}.png")
-            page.close()
-            asked.clear()
         context.close()
+    tell("")
     return wrong
+
+
+def inspect(context: Any, address: str, picture: Path, messages: list[str]) -> list[str]:
+    """What is wrong with one page."""
+    from playwright.sync_api import Error
+
+    page = context.new_page()
+    page.on("console", lambda message: messages.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    try:
+        page.goto(address, wait_until="load")
+        wrong = page.evaluate(INSPECT, DEADLINE_MS)
+        page.screenshot(path=picture)
+    except Error as error:
+        wrong = [str(error).splitlines()[0]]
+    page.close()
+    return [*wrong, *messages]
+
+
+def tell(line: str) -> None:
+    """How far it is: one line on a terminal, else a line for every tenth page."""
+    if sys.stderr.isatty():
+        print(f"\r{line:<110.110}\r", end="", file=sys.stderr, flush=True)
+    elif "0 of" in line and line:
+        print(line, file=sys.stderr, flush=True)
 
 
 def main(html: Path, pictures: Path) -> None:

@@ -119,6 +119,11 @@ class Progress:
             _count(-1)
         self._stream = None
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether an update would be looked at: what it costs to make one can be saved otherwise."""
+        return self._stream is not None
+
     def update(self, **values: float) -> None:
         """Show these values, by the names of the columns, unless the last were shown just now.
 

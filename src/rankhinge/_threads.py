@@ -6,7 +6,7 @@ the results up in the order in which `run` returns them. Then 1 and 8 threads gi
 
 Why not `numba.prange`: its reductions change with the number of threads, OpenMP kills a forked
 child, and the workqueue layer aborts when two user threads enter it. Why not
-`concurrent.futures`: it deadlocks in a forked child, and `docs/architecture.md` has its costs.
+`concurrent.futures`: it deadlocks in a forked child, and `docs/design-notes.md` has its costs.
 """
 
 from __future__ import annotations
@@ -239,4 +239,4 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     >>> run([lambda: 1, lambda: 2])
     [1, 2]
     """
-    return _pool.run(tasks)
+    return [tasks[0]()] if len(tasks) == 1 else _pool.run(tasks)

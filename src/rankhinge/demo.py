@@ -254,7 +254,7 @@ def _section(title: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the demonstration, and write the plot."""
+    """Print the demonstration and write the plot."""
     parser = argparse.ArgumentParser(
         prog="python -m rankhinge.demo", description="RankSVC beside logistic regression and LinearSVC."
     )

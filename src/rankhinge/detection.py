@@ -1,7 +1,7 @@
 """Detection: overlaps of boxes, non-maxima suppression, and average precision as in PASCAL VOC.
 
-Boxes are ``(x_min, y_min, x_max, y_max)``. By default areas are ``(x_max - x_min) · (y_max - y_min)``; VOC counts
-pixels and adds 1 to each side: ``pixels=True``.
+Boxes are ``(x_min, y_min, x_max, y_max)``. By default areas are ``(x_max - x_min) · (y_max - y_min)``. VOC counts
+pixels and adds 1 to each side; ``pixels=True`` does the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["DetectionCurve", "detection_average_precision", "detection_curve", "
 
 
 def check_boxes(boxes: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Boxes as an array of shape (n, 4); a ValueError names the one that is none."""
+    """Boxes as an array of shape (n, 4). A ValueError names the first invalid one."""
     refuse_masked(boxes, name)
     array = np.asarray(boxes, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 4:
@@ -53,7 +53,7 @@ def _threshold(value: float, name: str) -> float:
 
 
 def iou(first: ArrayLike, second: ArrayLike, *, pixels: bool = False) -> NDArray[np.float64]:
-    """Intersection over union of each box with each other, in [0, 1]; 0 where both areas are 0.
+    """Intersection over union of each pair of boxes, in [0, 1]. 0 where both areas are 0.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def non_maxima_suppression(
     groups: Sequence[Hashable] | ArrayLike | None = None,
     pixels: bool = False,
 ) -> NDArray[np.int64]:
-    """Of boxes that overlap much, only the one that scores best.
+    """Keep only the best of boxes that overlap strongly.
 
-    Boxes are taken by falling score, equal ones by their order; one is dropped if its IoU with one that was taken
+    Boxes are visited by descending score, equal scores in the given order. A box is dropped if its IoU with a kept box
     exceeds the threshold.
 
     Parameters
@@ -130,14 +130,14 @@ def non_maxima_suppression(
     scores : array of shape (n,)
     threshold : float, default 0.3
     groups : sequence of shape (n,), optional
-        The image (or image and class) of each box: only boxes of the same group suppress each other.
+        The image (or image and class) of each box. Only boxes of the same group suppress each other.
     pixels : bool, default False
         As for `iou`.
 
     Returns
     -------
     ndarray of int
-        The boxes that are kept, best first.
+        The indices of the kept boxes, best first.
 
     Examples
     --------
@@ -175,7 +175,8 @@ class DetectionCurve(NamedTuple):
     precision, recall : ndarray of shape (n_counted,)
         After each detection that counts, best first.
     is_true : ndarray of shape (n,)
-        For each detection, in the order given: 1 found an object, 0 did not, -1 does not count (a difficult object).
+        For each detection, in the given order: 1 if it found an object, 0 if not, -1 if it does not count (a difficult
+        object).
     n_objects : int
         Objects that are not difficult.
 
@@ -206,9 +207,9 @@ def detection_curve(
 ) -> DetectionCurve:
     """Match detections with objects as PASCAL VOC does.
 
-    Detections are taken by falling score, equal ones by their order. Each is compared with the object of its image that
-    it overlaps most. If the IoU is at least `min_iou` and the object has not been found before, it is true; if the
-    object has been found, it is false; if the object is difficult, it does not count.
+    Detections are visited by descending score, equal scores in the given order. Each is compared with the object of its
+    image that it overlaps most. If the IoU is at least `min_iou`, the detection is true when the object has not been
+    found before, false when it has, and does not count when the object is difficult. Otherwise it is false.
 
     Parameters
     ----------
@@ -310,9 +311,9 @@ def detection_average_precision(
     Parameters
     ----------
     images, boxes, scores, object_images, object_boxes, difficult, min_iou, pixels
-        As for `detection_curve`; the objects of one class, and the detections of it.
+        As for `detection_curve`, for the objects and detections of one class.
     method : {"area", "11-point"}, default "area"
-        VOC since 2010, or VOC 2007.
+        ``"area"`` is VOC since 2010, ``"11-point"`` is VOC 2007.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""``python -m rankhinge.warm``: compile what the estimators use, so that the first fit in an image or in CI need not.
+"""``python -m rankhinge.warm``: compile the kernels in advance, for container images and CI.
 
-numba keeps compiled code by the path and the time of its source, and by the processor: fill the cache where it will be
-used, after the installation.
+numba keeps compiled code by the path and the time of its source and by the processor. So fill the cache on the machine
+that will use it, after the installation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Warmed", "main", "warm"]
 
 
 class Warmed(NamedTuple):
-    """What was compiled: the seconds it took, the folder (None: numba's own choice), its files and bytes."""
+    """The result of `warm`: seconds, the folder (None: numba's own choice), its files and bytes."""
 
     seconds: float
     folder: str | None
@@ -27,7 +27,7 @@ class Warmed(NamedTuple):
     n_bytes: int
 
     def told(self) -> str:
-        """The same in a line."""
+        """The result in one line."""
         if self.folder is None:
             return f"compiled in {self.seconds:.1f} s; kept in numba's default folder"
         size = f"{self.n_files} files, {self.n_bytes / 1e6:.1f} MB"
@@ -35,12 +35,12 @@ class Warmed(NamedTuple):
 
 
 def warm(folder: str | os.PathLike[str] | None = None) -> Warmed:
-    """Compile the kernels of `RankSVC`, `SVMRanker`, their CV classes and `LatentRankSVC`, in a process of its own.
+    """Compile the kernels of `RankSVC`, `SVMRanker`, their CV classes and `LatentRankSVC` in a separate process.
 
     Parameters
     ----------
     folder : path, optional
-        Where to keep the result; it is made if it is not there. None: where numba keeps it by itself.
+        The folder of the cache, created if needed. Default: numba's own.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def one_line(done, code):
         ),
         (
             ["train", "x", "--level-weights", "1;2"],
-            "argument --level-weights: '1;2' is neither uniform nor numbers as in 1,1,2 (see rankhinge train --help)",
+            "argument --level-weights: '1;2' is neither uniform nor numbers such as 1,1,2 (see rankhinge train --help)",
         ),
         (["train", "x", "--tol", "q"], "argument --tol: invalid float value: 'q' (see rankhinge train --help)"),
     ],
@@ -50,13 +50,12 @@ def test_options_that_contradict(call, files):
     found = one_line(call("train", rows, "--C", 1, "--bound", "tight"), 2)
     assert found == "--C is the strength of the convex bound, not of the tight one"
     found = one_line(call("train", rows, "--reach", 1, "--folds", 3), 2)
-    assert found == "reach is given: there is nothing to choose by folds or by validation data"
+    assert found == "reach is given, so folds and validation data have nothing to choose: leave out one of them"
     found = one_line(call("train", rows, "--level-weights", "uniform"), 2)
     assert found == f"--level-weights is for queries, but {rows} has no qid"
     found = one_line(call("train", train, "--loss", "rr"), 2)
     assert found == (
-        f"{train} has 3 grades, but the loss 'rr' knows relevant and not relevant only: give --relevant-from GRADE or "
-        "--level-weights uniform"
+        f"{train} has 3 grades, but the loss 'rr' is binary: give --relevant-from GRADE or --level-weights uniform"
     )
 
 
@@ -115,7 +114,7 @@ def test_columns_without_end(call, tmp_path):
     path.write_text("1 2147483646:1\n0 1:1\n")
     found = one_line(call("train", path), 3)
     assert found == (
-        f"{path}: 21 bytes on disk would take more than 350000084 in memory: if the file is to be trusted, pass "
+        f"{path}: 21 bytes on disk would take more than 350000084 in memory: if you trust the file, pass "
         "max_memory=None (the command: --any-size)"
     )
 

@@ -38,7 +38,7 @@ def test_one_list_and_classes(call, files, tmp_path):
     assert data_in(target.read_text("utf-8"))["queries"] is None
     done = call("report", files / "three.safetensors", files / "classes.txt", "-o", target)
     assert done.code == 2
-    assert done.err.endswith("the model has 3 classes, choose one by --class\n")
+    assert done.err.endswith("the model has 3 classes, choose one with --class\n")
     assert call("report", files / "three.safetensors", files / "classes.txt", "-o", target, "--class", 2).code == 0
     assert "class 2 first" in target.read_text("utf-8")
 

@@ -113,15 +113,15 @@ def test_decimals_are_rounded_like_python_does(numbers):
 MESSAGES = [
     ("", {}, "f.txt: the file is empty: there is no line with a label"),
     ("\n# only this\n", {}, "f.txt: the file is empty: there is no line with a label"),
-    ("1 1:2\nx 1:3\n", {}, "f.txt:2: the label is no finite number, 'x'"),
-    ("1,2 1:3\n", {}, "f.txt:1: the label is no finite number, '1,2'"),
-    ("1e400 1:3\n", {}, "f.txt:1: the label is no finite number, '1e400'"),
-    ("1 1:2\n\n0 1:x\n", {}, "f.txt:3: the value of feature 1 is no number, 'x'"),
-    ("1 1:\n", {}, "f.txt:1: the value of feature 1 is no number, ''"),
-    ("1 1:1,5\n", {}, "f.txt:1: the value of feature 1 is no number, '1,5'"),
+    ("1 1:2\nx 1:3\n", {}, "f.txt:2: the label is not a finite number, 'x'"),
+    ("1,2 1:3\n", {}, "f.txt:1: the label is not a finite number, '1,2'"),
+    ("1e400 1:3\n", {}, "f.txt:1: the label is not a finite number, '1e400'"),
+    ("1 1:2\n\n0 1:x\n", {}, "f.txt:3: the value of feature 1 is not a number, 'x'"),
+    ("1 1:\n", {}, "f.txt:1: the value of feature 1 is not a number, ''"),
+    ("1 1:1,5\n", {}, "f.txt:1: the value of feature 1 is not a number, '1,5'"),
     ("1 a:1\n", {}, "f.txt:1: expected index:value, found 'a:1'"),
     ("1 -1:1\n", {}, "f.txt:1: expected index:value, found '-1:1'"),
-    ("1 qid:a 1:2\n", {}, "f.txt:1: the query id is no integer of at most 18 digits, 'a'"),
+    ("1 qid:a 1:2\n", {}, "f.txt:1: the query id is not an integer of at most 18 digits, 'a'"),
     ("1 qid:1 1:2\n0 1:2\n", {}, "f.txt:2: the line has no qid, but the lines before have one"),
     ("1 1:2\n0 qid:1 1:2\n", {}, "f.txt:2: the line has a qid, but the lines before have none"),
     ("1 3:1 2:1\n", {}, "f.txt:1: indices must ascend, '2' follows '3'"),
@@ -145,13 +145,13 @@ MESSAGES = [
     (
         "1 0:1 1:2\n0 0:1 1:2\n0 1:1 2:3\n",
         {},
-        "f.txt:3: the 2 columns are counted from 1, but in line 1 from 0: pass index_base=0 if that is meant",
+        "f.txt:3: the 2 columns are counted from 1, but in line 1 from 0: pass index_base=0 if this is intended",
     ),
     ("1 1:1\n0 0:1\n", {"index_base": 1}, "f.txt:2: the index is 0, but columns are counted from 1"),
     ("1 1:1\n0 5:1\n", {"n_features": 3}, "f.txt:2: the index is beyond the 3 features, up to 5"),
     ("1\n0\n", {}, "f.txt: no line has a feature"),
-    ("1 1:1\0\n", {}, "f.txt:1: the file is no text, byte 0x00"),
-    (b"\xff\xfe1\0 \0", {}, "f.txt:1: the label is no finite number, '\\\\xff\\\\xfe1\\x00'"),
+    ("1 1:1\0\n", {}, "f.txt:1: the file is not text, byte 0x00"),
+    (b"\xff\xfe1\0 \0", {}, "f.txt:1: the label is not a finite number, '\\\\xff\\\\xfe1\\x00'"),
     (
         gzip.compress(b"1 1:1\n" * 99, mtime=0)[:-9],
         {},
@@ -160,7 +160,7 @@ MESSAGES = [
     (
         "1 2000000000:1\n",
         {"sparse": False},
-        "f.txt: 15 bytes on disk would take more than 350000060 in memory: if the file is to be trusted, pass "
+        "f.txt: 15 bytes on disk would take more than 350000060 in memory: if you trust the file, pass "
         "max_memory=None (the command: --any-size)",
     ),
 ]
@@ -249,7 +249,7 @@ def test_query_file(write):
     write("2\nx\n", "f.txt.query")
     with pytest.raises(DataError) as caught:
         load_letor(path)
-    assert str(caught.value) == "f.txt.query:2: the size of a query is no number, 'x'"
+    assert str(caught.value) == "f.txt.query:2: the size of a query is not a number, 'x'"
 
 
 def test_folds(write, tmp_path):

@@ -56,7 +56,7 @@ def test_npz_of_others(tmp_path):
 
 def npz_faults():
     eye, y = np.eye(2), np.arange(2.0)
-    yield {"X": eye}, "there is no array 'y', found 'X'"
+    yield {"X": eye}, "there is no array 'y', only 'X'"
     yield {"X": eye, "y": np.arange(3.0)}, "y must have one number for each of the 2 rows, got (3,) of float64"
     yield {"X": np.array([[1, np.nan]]), "y": y[:1]}, "X[0, 1] is not finite, nan"
     yield {"X": eye, "y": y, "qid": y}, "qid must have an integer or a text for each row, got (2,) of float64"
@@ -169,16 +169,16 @@ def test_runs(tmp_path, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "a.run: the file is empty: there is no line of a run"),
+        ("", "a.run: the file is empty: a run has at least one line"),
         (
             "1 Q0 a 1 0.5\n",
-            "a.run:1: a run has the six fields 'query Q0 document rank score tag', this line 5: '1 Q0 a 1 0.5\\n'",
+            "a.run:1: a run has the six fields 'query Q0 document rank score tag', this line has 5: '1 Q0 a 1 0.5\\n'",
         ),
-        ("\n1 Q0 a x 0.5 t\n", "a.run:2: the rank is no integer, 'x'"),
-        ("1 Q0 a 1 x t\n", "a.run:1: the score is no number, 'x'"),
+        ("\n1 Q0 a x 0.5 t\n", "a.run:2: the rank is not an integer, 'x'"),
+        ("1 Q0 a 1 x t\n", "a.run:1: the score is not a number, 'x'"),
         ("1 Q0 a 1 nan t\n", "a.run:1: the score is not finite, 'nan'"),
         ("1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", "a.run:2: query '1' has the document 'a' twice"),
-        (b"\xff\n", "a.run:1: the line is no UTF-8 text, byte 0xff"),
+        (b"\xff\n", "a.run:1: the line is not UTF-8 text, byte 0xff"),
     ],
 )
 def test_run_messages(tmp_path, monkeypatch, content, message):

@@ -167,7 +167,7 @@ def test_columns_and_keys(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "two.h5", "w") as file:
         file["a"], file["b"] = X, X + 1
     np.testing.assert_array_equal(spool(tmp_path / "two.h5", tmp_path / "b.npy", key="b"), X + 1)
-    with pytest.raises(DataError, match="several arrays: say which by key=, one of a, b"):
+    with pytest.raises(DataError, match="several arrays: choose one with key=, of a, b"):
         spool(tmp_path / "two.h5", tmp_path / "c.npy")
     with pytest.raises(DataError, match="there is no 'z', only a, b"):
         spool(tmp_path / "two.h5", tmp_path / "c.npy", key="z")
@@ -183,7 +183,7 @@ def test_text_columns_are_named(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     parquet.write_table(pa.table({"a": [1.0, 2.0], "name": ["x", "y"]}), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="column 'name' is string, no number: name the features in columns="):
+    with pytest.raises(DataError, match="column 'name' is string, not a number: name the features in columns="):
         spool(tmp_path / "t.parquet", tmp_path / "t.npy")
     parquet.write_table(pa.table({"a": [1.0, None]}), tmp_path / "n.parquet")
     with pytest.raises(DataError, match="column 'a' has a missing value, in row 1"):
@@ -238,7 +238,7 @@ def test_what_is_there_stays_unless_it_may_be_replaced(tmp_path: Path) -> None:
     assert spool(X, path, overwrite=True).shape == X.shape
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
-    with pytest.raises(FileExistsError, match="holds other things"):
+    with pytest.raises(FileExistsError, match="holds other files"):
         spool(X, tmp_path / "mine", overwrite=True)
     assert (tmp_path / "mine" / "thesis.txt").exists()
 
@@ -268,13 +268,13 @@ def test_wide_indices_where_entries_are_many(tmp_path: Path, monkeypatch: Any) -
 
 def test_a_foreign_file_is_no_spool(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"hello")
-    with pytest.raises(DataError, match="nothing that spool has written"):
+    with pytest.raises(DataError, match="spool has not written this"):
         open_spool(tmp_path / "x.npy")
-    with pytest.raises(DataError, match="nothing that spool has written"):
+    with pytest.raises(DataError, match="spool has not written this"):
         open_spool(tmp_path)
     with pytest.raises(DataError, match="there is no such file"):
         spool(tmp_path / "none.parquet", tmp_path / "y.npy")
-    with pytest.raises(DataError, match="no format that spool knows"):
+    with pytest.raises(DataError, match="spool does not know this format"):
         spool(_text(tmp_path), tmp_path / "y.npy")
 
 

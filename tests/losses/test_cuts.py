@@ -257,7 +257,7 @@ def test_the_order_of_the_samples_does_not_matter(kind, scores_kind):
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, float("nan"), "x", "", "0", "-3", "1.5", "150%", "0%", None, True, [3]])
 def test_wrong_depths(k):
-    with pytest.raises(ValueError, match="it must be a number of places of at least 1, or a share"):
+    with pytest.raises(ValueError, match="it must be a number of places, at least 1, or a share"):
         losses.NDCGAt(k)
 
 

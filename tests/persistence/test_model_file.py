@@ -155,7 +155,7 @@ def test_a_flipped_number_is_named(tmp_path, good):
     changed[-3] ^= 4
     # safetensors itself does not notice.
     assert safetensors_numpy.load(bytes(changed)).keys() == safetensors_numpy.load(good).keys()
-    assert refused(tmp_path, bytes(changed)) == "the file has been changed since it was written: its SHA-256 is another"
+    assert refused(tmp_path, bytes(changed)) == "the file has been changed since it was written: its SHA-256 differs"
 
 
 def test_every_cut_is_noticed(tmp_path, good):
@@ -191,7 +191,7 @@ def test_foreign_files(tmp_path, models):
         "gzip": b"\x1f\x8b\x08" + bytes(20),
         "NumPy array": packed(lambda stream: np.save(stream, np.ones(2))),
         "another program": safetensors_numpy.save({"a": np.ones(2)}),
-        "no safetensors file": b"1 qid:1 1:0.5\n" * 9,
+        "not a safetensors file": b"1 qid:1 1:0.5\n" * 9,
         "empty": b"",
     }
     for name, content in foreign.items():
@@ -213,8 +213,8 @@ def test_newer_and_odd_contents(tmp_path, good):
         "format 2": lambda head: head.update(format=2, versions={"rankhinge": "9.0"}),
         "unknown estimator 'Popen'": lambda head: head.update(estimator="Popen"),
         "has no parameter 'x'": lambda head: head["parameters"].update(x=1),
-        "'predict' is no name": lambda head: head["fitted"].update(predict=1),
-        "'__class__' is no name": lambda head: head["fitted"].update(__class__=1),
+        "'predict' is not the name": lambda head: head["fitted"].update(predict=1),
+        "'__class__' is not the name": lambda head: head["fitted"].update(__class__=1),
         "do not fit together: KeyError": lambda head: head["fitted"].update(coef_={"tensor": "nowhere"}),
         "no format version": lambda head: head.update(format="1"),
         "do not fit together: ValueError": lambda head: head["fitted"].update(coef_=[1]),
@@ -256,11 +256,11 @@ def test_what_cannot_be_saved(tmp_path):
 
     cases = [
         (rankhinge.RankSVC(), "RankSVC is not fitted: there is nothing to save"),
-        (LogisticRegression().fit(X, Y), "LogisticRegression has no file: those that have one are "),
-        (rankhinge.RankSVC(losses.CustomLoss(step), bound="convex").fit(X, Y == 1), "is a function of one's own"),
+        (LogisticRegression().fit(X, Y), "LogisticRegression cannot be saved. Estimators that can: "),
+        (rankhinge.RankSVC(losses.CustomLoss(step), bound="convex").fit(X, Y == 1), "is a function of yours"),
         (
             rankhinge.RankSVC(losses.DCG([3.0, 2.0] + [1.0] * 148), bound="convex").fit(X, Y == 1),
-            "a file holds no programs",
+            "model files hold no code",
         ),
         (rankhinge.RankSVC(random_state=np.random.RandomState(0), bound="convex").fit(X, Y == 1), "random_state is "),
     ]

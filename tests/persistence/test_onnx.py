@@ -80,14 +80,16 @@ def test_rankers(search, piped, dtype):
 
 @pytest.mark.filterwarnings("ignore:X has two dimensions")
 def test_refusals():
-    with pytest.raises(ModelFileError, match="LatentRankSVC has no ONNX graph: it looks for the best candidate"):
+    with pytest.raises(
+        ModelFileError, match="LatentRankSVC cannot be converted to ONNX: it looks for the best candidate"
+    ):
         rankhinge.to_onnx(rankhinge.LatentRankSVC().fit(X, Y == 1))
-    with pytest.raises(ModelFileError, match="StandardScaler has no ONNX graph"):
+    with pytest.raises(ModelFileError, match="StandardScaler cannot be converted to ONNX"):
         rankhinge.to_onnx(StandardScaler().fit(X))
     with pytest.raises(ValueError, match="dtype must be float32 or float64, got int64"):
         rankhinge.to_onnx(rankhinge.RankSVC(bound="convex").fit(X, Y), dtype=int)
     pytest.importorskip("skl2onnx")
-    with pytest.raises(ModelFileError, match="a step before RankSVC has no ONNX graph"):
+    with pytest.raises(ModelFileError, match="a step before RankSVC cannot be converted to ONNX"):
         rankhinge.to_onnx(make_pipeline(FunctionTransformer(np.sqrt), rankhinge.RankSVC(bound="convex")).fit(X, Y))
 
 

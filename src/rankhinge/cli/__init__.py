@@ -1,9 +1,9 @@
 """The command ``rankhinge``: train, judge and compare models without writing Python.
 
 ``main(argv)`` returns the exit code: 0 done, 1 not converged, 2 wrong usage, 3 files that cannot be read, used or
-written, 4 a missing extra. What goes wrong is told in one line on standard error.
+written, 4 a missing extra. Errors are one line on standard error.
 
-Nothing here imports NumPy before a command runs: ``rankhinge --help`` must answer at once.
+Nothing here imports NumPy before a command runs, so that ``rankhinge --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments; None: those of the process.
+        The arguments. Default: those of the process.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def _run(arguments: Any) -> int:
 
 
 def _guarded(arguments: Any) -> int:
-    """Run the command; whatever it raises becomes a line and an exit code."""
+    """Run the command. Whatever it raises becomes one line and an exit code."""
     try:
         return _run(arguments)
     except CommandError as error:

@@ -55,11 +55,11 @@ def _problems(arguments: Any, names: list[str]) -> tuple[LetorData, list[Judged]
     for name, (data, scores, model) in zip(names, read, strict=True):
         mine = judged(data, scores, known if model is None and scores.ndim == 1 else model, arguments.positive)
         if len(mine) > 1:
-            raise CommandError(f"{name}: the model has {len(mine)} classes, choose one by --class")
+            raise CommandError(f"{name}: the model has {len(mine)} classes, choose one with --class")
         problems += mine
     for name, problem in zip(names[1:], problems[1:], strict=True):
         if not np.array_equal(problem.relevance, problems[0].relevance):
-            raise CommandError(f"{name}: it ranks other labels first than {names[0]} does, choose one by --class")
+            raise CommandError(f"{name}: it ranks another class first than {names[0]}, choose one with --class")
     return read[0][0], problems, models
 
 

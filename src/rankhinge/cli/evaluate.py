@@ -72,7 +72,7 @@ def _row(metric: str, value: Estimate) -> list[str]:
 
 
 def _per_query_csv(arguments: Any, data: LetorData, problem: Judged, model: Any) -> bytes:
-    """A line for each query; what a metric has no value for is left empty."""
+    """One line for each query. A metric without a value is left empty."""
     assert data.qid is not None
     metrics = metrics_of(arguments, data)
     columns = []

@@ -1,4 +1,4 @@
-"""What is judged: labels as the metrics take them, and which metrics."""
+"""The labels and metrics by which scores are judged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_ONE_LIST = ("ap", "auc")
 
 
 class Judged(NamedTuple):
-    """One problem: who is relevant, and the scores; `name` is the class that is ranked first, if there is one."""
+    """One problem: the relevant rows and the scores. `name` is the class that is ranked first, if there is one."""
 
     name: str | None
     relevance: NDArray[Any]
@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 
 def judged(data: LetorData, scores: NDArray[np.float64], model: Any, positive: float | None) -> list[Judged]:
-    """The problems that scores of shape (n,) or (n, K) are an answer to."""
+    """The problems that belong to scores of shape (n,) or (n, K)."""
     classes = getattr(model, "classes_", None)
     if data.qid is not None or (classes is None and positive is None):
         if scores.ndim > 1:
@@ -65,7 +65,7 @@ def _against_the_rest(data: LetorData, label: float, scores: NDArray[np.float64]
 
 
 def metrics_of(arguments: Any, data: LetorData) -> list[str]:
-    """The metrics asked for; each name is checked before anything is computed."""
+    """The requested metrics. Each name is checked before anything is computed."""
     names = arguments.metric or list(_OF_ONE_LIST if data.qid is None else _OF_QUERIES)
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""Exit codes, and errors that are told in one line."""
+"""Exit codes and errors of one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTERNAL, INTERRUPTED = 70, 130
 
 
 class CommandError(Exception):
-    """What a command has to say before it ends with that exit code."""
+    """An error that ends a command with a message and an exit code."""
 
     def __init__(self, message: str, code: int = BAD_INPUT) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The arguments of the command, told to argparse."""
+"""The arguments of the command, for argparse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Exit codes: 0 done, 1 not converged, 2 wrong usage, 3 bad input, 4 missing extra
 
 
 class UsageError(Exception):
-    """Arguments that make no sense."""
+    """Wrong arguments."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are one line, and `main` decides what becomes of them."""
+    """A parser whose errors are one line and go to `main`."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
@@ -35,7 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = _Parser(
         prog="rankhinge",
-        description="Train models whose ranking is what counts, and judge them.",
+        description="Train models whose ranking counts, evaluate and compare them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -53,11 +53,11 @@ def _command(commands: Any, name: str, help: str, description: str) -> argparse.
 
 
 def _at_least(low: float, kind: type, strictly: bool = False) -> Any:
-    """A number for argparse that is refused below its least value."""
+    """A type for argparse that refuses numbers below a limit."""
 
     def parse(text: str) -> Any:
         value = kind(text)
-        # The negation refuses nan, too.
+        # Written with `not` to refuse nan, too.
         if not (value > low if strictly else value >= low):
             raise argparse.ArgumentTypeError(f"{text} is not {'above' if strictly else 'at least'} {low:g}")
         return value
@@ -79,39 +79,39 @@ def _level_weights(text: str) -> str | list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither uniform nor numbers as in 1,1,2") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is neither uniform nor numbers such as 1,1,2") from None
 
 
 def _add_data_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("how data files are read")
     group.add_argument(
-        "--index-base", choices=("auto", "0", "1"), default="auto", help="of svmlight: from which columns are counted"
+        "--index-base", choices=("auto", "0", "1"), default="auto", help="svmlight: the number of the first column"
     )
     group.add_argument(
         "--missing-labels",
         choices=("error", "drop"),
         default="error",
-        help="of svmlight: rows that nobody has judged, -1 beside grades or NULL",
+        help="svmlight: what to do with unjudged rows (label NULL, or -1 among grades)",
     )
     group.add_argument(
         "--missing-values",
         choices=("error", "zero", "minimum"),
         default="error",
-        help="of svmlight: what stands for NULL and nan; minimum: of the feature in the query",
+        help="svmlight: what replaces NULL and nan; minimum: the smallest value of the feature in the query",
+    )
+    group.add_argument("--label", default="label", metavar="COLUMN", help="csv and parquet: the labels; default: label")
+    group.add_argument("--qid", default="auto", metavar="COLUMN", help="csv and parquet: the query ids; default: qid")
+    group.add_argument(
+        "--no-qid", action="store_true", help="treat all rows as one list, even if the file has query ids"
     )
     group.add_argument(
-        "--label", default="label", metavar="COLUMN", help="of csv and parquet: the labels; default: label"
-    )
-    group.add_argument("--qid", default="auto", metavar="COLUMN", help="of csv and parquet: the queries; default: qid")
-    group.add_argument("--no-qid", action="store_true", help="all rows are one list, whatever the file says")
-    group.add_argument(
-        "--any-size", action="store_true", help="trust files that would take far more memory than their size suggests"
+        "--any-size", action="store_true", help="accept files that take far more memory than their size suggests"
     )
     group.add_argument(
         "--relevant-from",
         type=float,
         metavar="GRADE",
-        help="make graded labels 0 and 1: what has this grade or a higher one is relevant",
+        help="make grades binary: this grade and higher ones are relevant",
     )
 
 
@@ -124,15 +124,15 @@ def _add_metric_options(command: argparse.ArgumentParser) -> None:
         "ndcg@10, ndcg, ap and rr of queries, ap and auc of one list",
     )
     command.add_argument(
-        "--class", dest="positive", type=float, metavar="LABEL", help="without queries: the class that is to be first"
+        "--class", dest="positive", type=float, metavar="LABEL", help="without queries: the class to rank first"
     )
     command.add_argument(
-        "--gains", choices=("exponential", "linear"), help="of NDCG; default: those of training, else exponential"
+        "--gains", choices=("exponential", "linear"), help="gains of NDCG; default: as in training, else exponential"
     )
     command.add_argument(
-        "--confidence", type=_fraction, default=0.95, metavar="FRACTION", help="of the intervals; default: 0.95"
+        "--confidence", type=_fraction, default=0.95, metavar="FRACTION", help="level of the intervals; default: 0.95"
     )
-    command.add_argument("--seed", type=int, default=0, help="of the resamples; default: 0")
+    command.add_argument("--seed", type=int, default=0, help="seed of the resamples; default: 0")
 
 
 def _add_train(commands: Any) -> None:
@@ -140,11 +140,12 @@ def _add_train(commands: Any) -> None:
         commands,
         "train",
         "train a model on a file",
-        "Train a linear model: a ranker if the file has queries (qid), else a classifier. What is not given is chosen "
-        "by cross-validation. A folder with train.txt and vali.txt (and test.txt) is taken as LETOR and MSLR ship it.",
+        "Train a linear model: a ranker if the file has query ids (qid), else a classifier. Cross-validation chooses "
+        "the bound and its strength unless you give them. The data may be a LETOR or MSLR fold: a folder with "
+        "train.txt, vali.txt and test.txt.",
     )
     command.add_argument("data", help="training file, or the folder of a fold")
-    command.add_argument("-o", "--output", default="model.safetensors", help="default: %(default)s")
+    command.add_argument("-o", "--output", default="model.safetensors", help="the model file; default: %(default)s")
     command.add_argument(
         "--loss", help="ndcg (default with queries), ap (default without), ndcg@10, precision@1%%, rr, auc, …"
     )
@@ -162,29 +163,33 @@ def _add_train(commands: Any) -> None:
         "--level-weights",
         type=_level_weights,
         metavar="WEIGHTS",
-        help="of grades 1, 2, … for losses that know relevant and not relevant only: uniform, or numbers as in 1,1,2",
+        help="weights of the grades 1, 2, … for binary losses: uniform, or numbers such as 1,1,2",
     )
     held = command.add_mutually_exclusive_group()
-    held.add_argument("--validation", metavar="FILE", help="choose by the metric on this file; then train on both")
+    held.add_argument("--validation", metavar="FILE", help="choose by the metric on this file, then train on both")
     held.add_argument(
-        "--validation-split", type=_fraction, metavar="FRACTION", help="choose by a random part of the queries (rows)"
+        "--validation-split", type=_fraction, metavar="FRACTION", help="choose by a random part of the queries or rows"
     )
     held.add_argument("--folds", type=_at_least(2, int), help="choose by cross-validation; default: 5 folds")
     command.add_argument("--test", metavar="FILE", help="evaluate the model on this file")
-    command.add_argument("--save-data", metavar="FILE.npz", help="keep the parsed training data: it loads at once")
+    command.add_argument(
+        "--save-data", metavar="FILE.npz", help="also save the parsed training data, which then load at once"
+    )
     command.add_argument("--tol", type=_at_least(0, float, True), help="relative gap at which to stop")
-    command.add_argument("--max-iter", type=_at_least(1, int))
-    command.add_argument("--max-time", type=_at_least(0, float, True), help="seconds; the best model so far is kept")
-    command.add_argument("--seed", type=int, default=0, help="of folds and solvers; default: 0")
+    command.add_argument("--max-iter", type=_at_least(1, int), help="iterations at most")
+    command.add_argument(
+        "--max-time", type=_at_least(0, float, True), help="seconds at most; keeps the best model so far"
+    )
+    command.add_argument("--seed", type=int, default=0, help="seed of folds and solvers; default: 0")
     volume = command.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="no progress")
-    volume.add_argument("-v", "--verbose", action="store_true", help="progress even where there is no terminal")
+    volume.add_argument("-v", "--verbose", action="store_true", help="show progress even without a terminal")
     _add_data_options(command)
 
 
 def _add_predict(commands: Any) -> None:
     command = _command(
-        commands, "predict", "write the scores of a file's rows", "Write one score a line, in the order of the rows."
+        commands, "predict", "write the scores of a file's rows", "Write one score per line, in the order of the rows."
     )
     command.add_argument("model")
     command.add_argument("data")
@@ -195,9 +200,12 @@ def _add_predict(commands: Any) -> None:
 
 def _add_evaluate(commands: Any) -> None:
     command = _command(
-        commands, "evaluate", "metrics with confidence intervals", "Judge a model on a file: metrics with intervals."
+        commands,
+        "evaluate",
+        "metrics with confidence intervals",
+        "Evaluate a model on a file: metrics with confidence intervals.",
     )
-    command.add_argument("model", help="a model file, scores (a number a line), a TREC run, or feature:N")
+    command.add_argument("model", help="a model file, scores (one number per line), a TREC run, or feature:N")
     command.add_argument("data")
     command.add_argument("--per-query", metavar="FILE", help="write the metrics of each query as CSV")
     _add_metric_options(command)
@@ -208,33 +216,38 @@ def _add_compare(commands: Any) -> None:
     command = _command(
         commands,
         "compare",
-        "do models differ, or is it chance?",
-        "Compare models with a baseline on one file: differences with paired bootstrap intervals, randomisation tests, "
-        "and Holm's correction if there are several.",
+        "test whether models differ by more than chance",
+        "Compare models with a baseline on one file: differences with paired bootstrap intervals and randomisation "
+        "tests, and Holm's correction for several models.",
     )
     command.add_argument("data")
-    command.add_argument("baseline", help="a model file, scores (a number a line), a TREC run, or feature:N")
-    command.add_argument("models", nargs="+", metavar="model", help="likewise, one or more")
+    command.add_argument("baseline", help="a model file, scores (one number per line), a TREC run, or feature:N")
+    command.add_argument("models", nargs="+", metavar="model", help="one or more, of the same kinds")
     _add_metric_options(command)
     _add_data_options(command)
 
 
 def _add_report(commands: Any) -> None:
     command = _command(
-        commands, "report", "one HTML page about a model", "Write one HTML page, which needs nothing beside itself."
+        commands, "report", "one HTML page about a model", "Write one self-contained HTML page about a model."
     )
     command.add_argument("model", help="a model file")
     command.add_argument("data")
     command.add_argument("-o", "--output", default="report.html", help="default: %(default)s")
-    command.add_argument("--title", help="default: the names of the files")
+    command.add_argument("--title", help="title of the page; default: the names of the files")
     command.add_argument("--images", metavar="FILE", help="a text file with the path of an image for each row")
     _add_metric_options(command)
     _add_data_options(command)
 
 
 def _add_demo(commands: Any) -> None:
-    command = _command(commands, "demo", "show the library at work", "Train on scikit-learn's digits, and tell.")
-    command.add_argument("--plot", metavar="FILE.png", help="draw precision over recall (extra: plot)")
+    command = _command(
+        commands,
+        "demo",
+        "show the library at work",
+        "Train on data that scikit-learn ships, beside other linear models.",
+    )
+    command.add_argument("--plot", metavar="FILE.png", help="draw precision-recall curves (extra: plot)")
 
 
 def _add_warm(commands: Any) -> None:
@@ -242,8 +255,8 @@ def _add_warm(commands: Any) -> None:
         commands,
         "warm",
         "compile the kernels now",
-        "Compile what the estimators use, so that the first fit need not. For images and CI.",
+        "Compile the kernels in advance, for container images and CI. The first fit then starts at once.",
     )
     command.add_argument(
-        "folder", nargs="?", help="of the cache; default: numba's own. Set NUMBA_CACHE_DIR to it later"
+        "folder", nargs="?", help="folder of the cache; default: numba's own. Set NUMBA_CACHE_DIR to it later"
     )

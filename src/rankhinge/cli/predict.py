@@ -37,7 +37,7 @@ def run(arguments: Any) -> int:
 
 
 def _lines(scores: NDArray[np.float64]) -> bytes:
-    """A line for each row, with the fewest digits that give the same float64 back; classes beside each other."""
+    """One line for each row, with the fewest digits that give the same float64 back. Classes are side by side."""
     rows = scores.reshape(scores.shape[0], -1).tolist()
     return "".join(" ".join(map(repr, row)) + "\n" for row in rows).encode()
 

@@ -1,4 +1,4 @@
-"""What the commands read: data, models, and scores of whatever kind."""
+"""What the commands read: data, models and scores of any kind."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def data_of(arguments: Any, path: str, like: Any = None) -> LetorData:
     )
     n_expected = getattr(like, "n_features_in_", getattr(like, "n_features", data.n_features))
     if data.n_features != n_expected:
-        raise DataError(path, f"the model has {n_expected} features, the file {data.n_features}")
+        raise DataError(path, f"the model has {n_expected} features, the file has {data.n_features}")
     return _as_told(arguments, data)
 
 
 def _as_told(arguments: Any, data: LetorData) -> LetorData:
-    """The data without queries or without grades, if they are to be read so."""
+    """The data without queries or with binary grades, if the arguments say so."""
     qid = None if arguments.no_qid else data.qid
     y = data.y if arguments.relevant_from is None else (data.y >= arguments.relevant_from).astype(np.float64)
     if qid is data.qid and y is data.y:
@@ -72,7 +72,7 @@ def scores_by(model: Any, X: Any) -> NDArray[np.float64]:
 
 
 def scores_of(arguments: Any, name: str, data_path: str) -> tuple[LetorData, NDArray[np.float64], Any]:
-    """The data, scores of its rows by what `name` stands for, and the model if that is one.
+    """The data, the scores of its rows by what `name` stands for, and the model if it is one.
 
     A name is a model file, a file of scores, a TREC run, or ``feature:N``.
     """
@@ -90,7 +90,7 @@ def scores_of(arguments: Any, name: str, data_path: str) -> tuple[LetorData, NDA
 
 
 def column(data: LetorData, name: str) -> NDArray[np.float64]:
-    """The feature of that name, or of that number as the file counts."""
+    """The feature of this name, or of this number as the file counts."""
     wanted = name.removeprefix(_FEATURE)
     names = data.feature_names or []
     if wanted in names:
@@ -130,7 +130,7 @@ def _read_scores(path: str, data: LetorData) -> NDArray[np.float64]:
 
 
 def _from_run(path: str, data: LetorData) -> NDArray[np.float64]:
-    """The scores of a run, by query and document; what it does not name comes last."""
+    """The scores of a run, by query and document. Documents that it does not name come last."""
     run = load_run(path)
     if data.qid is None:
         raise DataError(path, f"a run ranks documents of queries, but {data.path} has no qid")

@@ -46,7 +46,7 @@ def run(arguments: Any) -> int:
     data = data_of(arguments, arguments.data, model)
     problems = judged(data, scores_by(model, data.X), model, arguments.positive)
     if len(problems) > 1:
-        raise CommandError(f"{arguments.model}: the model has {len(problems)} classes, choose one by --class", USAGE)
+        raise CommandError(f"{arguments.model}: the model has {len(problems)} classes, choose one with --class", USAGE)
     problem = problems[0]
     of_class = "" if problem.name is None else f", class {problem.name} first"
     default = f"{os.path.basename(arguments.model)} on {os.path.basename(arguments.data)}{of_class}"
@@ -120,7 +120,7 @@ def _convergence(model: Any, name: str | None) -> dict[str, Any] | None:
         return None
     states, last = (np.atleast_1d(value).tolist() for value in (model.status_, model.gap_))
     status, reached = (values[which] if which < len(values) else values[0] for values in (states, last))
-    caption = f"{status} with a relative gap of {reached:.2g}; the aim was {model.tol:g}."
+    caption = f"{status} with a relative gap of {reached:.2g} (tol: {model.tol:g})."
     return {"gap": shown.tolist(), "label": label, "caption": caption}
 
 

@@ -24,7 +24,7 @@ __all__ = ["run"]
 
 
 def run(arguments: Any) -> int:
-    """Train, save, and tell."""
+    """Train, save and report."""
     _check_loss(arguments.loss)
     files = _files(arguments)
     data = data_of(arguments, files["train"])
@@ -58,7 +58,7 @@ def run(arguments: Any) -> int:
 
 
 def _check_loss(loss: str | None) -> None:
-    """A wrong name is no fault of the file, and told before the file is read."""
+    """Report a wrong name before reading the file: it is not the file's fault."""
     try:
         get_loss(loss or "ap")
     except ValueError as error:
@@ -66,7 +66,7 @@ def _check_loss(loss: str | None) -> None:
 
 
 def _refuse_too_wide(arguments: Any, data: LetorData) -> None:
-    """One absurd index makes columns without end, and a fit has some vectors of a number for each of them."""
+    """Refuse absurdly many columns, which a single wrong index can cause: a fit has some vectors of that length."""
     n_vectors = 6
     budget = MemoryBudget(data.path, None if arguments.any_size else "auto")
     if sparse.issparse(data.X):
@@ -74,7 +74,7 @@ def _refuse_too_wide(arguments: Any, data: LetorData) -> None:
 
 
 def _files(arguments: Any) -> dict[str, str]:
-    """The files by their parts; a folder has them by the names that LETOR and MSLR use."""
+    """The files of each part. In a folder they have the names that LETOR and MSLR use."""
     files = {"train": arguments.data, "validation": arguments.validation, "test": arguments.test}
     if os.path.isdir(arguments.data):
         parts = {"train": "train.txt", "validation": "vali.txt", "test": "test.txt"}
@@ -82,7 +82,7 @@ def _files(arguments: Any) -> dict[str, str]:
         if not os.path.exists(inside["train"]):
             raise DataError(arguments.data, "there is no train.txt in this folder")
         if arguments.C is not None or arguments.folds is not None or arguments.validation_split is not None:
-            # Something else than the validation file shall decide.
+            # The arguments choose otherwise than by the validation file.
             del inside["validation"]
         there = {part: path for part, path in inside.items() if os.path.exists(path)}
         files = there | {part: path for part, path in files.items() if part != "train" and path is not None}
@@ -102,7 +102,7 @@ def _like(arguments: Any, path: str | None, data: LetorData) -> LetorData | None
 def _folds(
     arguments: Any, data: LetorData, validation: LetorData | None
 ) -> tuple[LetorData, list[tuple[NDArray[np.intp], NDArray[np.intp]]] | int | None]:
-    """The data to train on, and by which parts of it to choose."""
+    """The data to train on, and the folds to choose by."""
     if validation is not None:
         n, m = data.n_samples, validation.n_samples
         return _stacked(data, validation), [(np.arange(n), np.arange(n, n + m))]
@@ -119,7 +119,7 @@ def _folds(
 
 
 def _stacked(data: LetorData, other: LetorData) -> LetorData:
-    """The rows of both; queries of the same name are different ones if they are in different files."""
+    """The rows of both. Queries of the same name in different files are different queries."""
     if sparse.issparse(data.X) or sparse.issparse(other.X):
         X = sparse.vstack([data.X, other.X], format="csr")
     else:
@@ -142,7 +142,9 @@ def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
     if arguments.C is not None or arguments.reach is not None:
         name, bound = ("C", "convex") if arguments.C is not None else ("reach", "tight")
         if folds is not None:
-            raise CommandError(f"{name} is given: there is nothing to choose by folds or by validation data", USAGE)
+            raise CommandError(
+                f"{name} is given, so folds and validation data have nothing to choose: leave out one of them", USAGE
+            )
         if arguments.bound not in (None, bound):
             raise CommandError(
                 f"--{name} is the strength of the {bound} bound, not of the {arguments.bound} one", USAGE
@@ -169,8 +171,8 @@ def _parameters(arguments: Any, data: LetorData) -> dict[str, Any]:
     n_grades = np.unique(data.y).size
     if data.qid is not None and n_grades > 2 and not loss.is_graded and arguments.level_weights is None:
         raise CommandError(
-            f"{data.path} has {n_grades} grades, but the loss {loss.name!r} knows relevant and not relevant only: give "
-            "--relevant-from GRADE or --level-weights uniform",
+            f"{data.path} has {n_grades} grades, but the loss {loss.name!r} is binary: give --relevant-from GRADE or "
+            "--level-weights uniform",
             USAGE,
         )
     shown = arguments.verbose or (sys.stderr.isatty() and not arguments.quiet)
@@ -178,12 +180,12 @@ def _parameters(arguments: Any, data: LetorData) -> dict[str, Any]:
 
 
 def _best(candidates: list[Any]) -> Any:
-    """The candidate that ranks the test parts best; of equal ones the first."""
+    """The candidate that ranks the test parts best. Of equal ones, the first."""
     return max(candidates, key=lambda model: model.best_score_) if len(candidates) > 1 else candidates[0]
 
 
 def _fit(model: Any, data: LetorData) -> None:
-    """Fit; what the estimator refuses is a fault of the file."""
+    """Fit. What the estimator refuses is reported as an error of the file."""
     try:
         model.fit(data.X, data.y, **({} if data.qid is None else {"qid": data.qid}))
     except ValueError as error:
@@ -191,7 +193,7 @@ def _fit(model: Any, data: LetorData) -> None:
 
 
 def _note_origin(model: Any, data: LetorData) -> None:
-    """Let the model know by which names and numbers files call its columns."""
+    """Note in the model by which names and numbers files call its columns."""
     if data.feature_names is not None:
         model.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
     if data.index_base is not None:
@@ -209,7 +211,7 @@ def _save(model: Any, path: str) -> None:
 
 
 def _facts(model: Any, data: LetorData, seconds: float) -> dict[str, Any]:
-    """What became of the training."""
+    """The result of the training."""
     quality = model.score(data.X, data.y, **({} if data.qid is None else {"qid": data.qid}))
     facts: dict[str, Any] = {
         "data": data.path,
@@ -243,6 +245,6 @@ def _text(facts: dict[str, Any]) -> str:
 
 
 def _range(values: Any) -> str:
-    """One number, or from which to which."""
+    """One number, or a range."""
     found = np.atleast_1d(values)
     return f"{found[0]:.4g}" if found.size == 1 else f"{np.nanmin(found):.4g} to {np.nanmax(found):.4g}"

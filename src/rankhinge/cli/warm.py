@@ -12,7 +12,7 @@ __all__ = ["run"]
 
 
 def run(arguments: Any) -> int:
-    """Compile, and tell where the result is kept."""
+    """Compile, and say where the result is kept."""
     found = warm(arguments.folder)
     show(arguments, found.told(), found._asdict())
     return DONE

@@ -1,4 +1,4 @@
-"""What the commands write: tables, JSON, and files that are there whole or not at all."""
+"""What the commands write: tables, JSON, and files that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def show(arguments: Any, text: str, facts: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON knows it; nan and infinities, which it does not know, are null."""
+    """A value for JSON. nan and infinities, which JSON lacks, become null."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if hasattr(value, "_asdict"):
@@ -69,7 +69,7 @@ def naming(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def output(path: str | None) -> Iterator[Any]:
-    """A file for bytes that appears when it is complete; None: standard output."""
+    """A file for bytes that appears when it is complete. None: standard output."""
     if path is None:
         stream = getattr(sys.stdout, "buffer", None)
         yield stream if stream is not None else _Text()

@@ -1,4 +1,4 @@
-"""Data from files and back: svmlight / LETOR, Parquet, CSV, npz, TREC runs."""
+"""Read and write data files: svmlight / LETOR, Parquet, CSV, npz and TREC runs."""
 
 from rankhinge._public import publish
 from rankhinge.datasets.data import LetorData, Texts

@@ -29,7 +29,7 @@ class Rows(NamedTuple):
 
 
 def counted_from(path: str, blocks: list[Block], index_base: int | str) -> int:
-    """From which number columns are counted."""
+    """Whether the columns are counted from 0 or from 1."""
     found = np.array([block.found for block in blocks])
     least = int(found[:, kernels.LEAST].min())
     if index_base != "auto":
@@ -46,14 +46,14 @@ def counted_from(path: str, blocks: list[Block], index_base: int | str) -> int:
         raise DataError(
             path,
             f"the {widths[0]} columns are counted from {second}, but in line {lines[0]} from {first}: "
-            "pass index_base=0 if that is meant",
+            "pass index_base=0 if this is intended",
             lines[1],
         )
     return 0
 
 
 def _line_of(blocks: list[Block], index: int, beyond: bool = False) -> int | None:
-    """The first line with an index, or with one that is greater."""
+    """The first line with this index, or with a larger one."""
     for block in blocks:
         places = np.flatnonzero(block.indices > index if beyond else block.indices == index)
         if places.size:
@@ -62,7 +62,7 @@ def _line_of(blocks: list[Block], index: int, beyond: bool = False) -> int | Non
 
 
 def refuse_missing_values(path: str, block: Block) -> None:
-    """Raise if a value of the block is missing; its text is still there to be quoted."""
+    """Raise if a value of the block is missing, while its text is still there to be quoted."""
     if not block.found[kernels.MISSES]:
         return
     assert block.text is not None
@@ -95,7 +95,7 @@ def _shape(path: str, blocks: list[Block], base: int, n_features: int | None) ->
 def matrix(
     path: str, blocks: list[Block], base: int, n_features: int | None, sparse: bool | str, budget: MemoryBudget
 ) -> Any:
-    """X; the blocks give their entries away, one after the other, so that memory holds them once."""
+    """Assemble X. The blocks hand over their entries one after the other, so that memory holds them only once."""
     n, d = _shape(path, blocks, base, n_features)
     size, dtype = sum(block.indices.size for block in blocks), blocks[0].values.dtype
     is_sparse = size <= _DENSE * n * d if sparse == "auto" else bool(sparse)
@@ -128,7 +128,7 @@ def _csr(blocks: list[Block], base: int, shape: tuple[int, int], size: int) -> A
 
 
 def with_missing_values(X: Any, queries: NDArray[np.int64] | None, policy: str) -> Any:
-    """What stands for a value that is not known: 0, or the least of its feature in its query (0 if none is known)."""
+    """Fill missing values with 0, or with the smallest value of the feature in the query (0 if none is known)."""
     values = X.data if scipy_sparse.issparse(X) else X
     if policy == "zero":
         values[np.isnan(values)] = 0.0
@@ -148,7 +148,7 @@ def with_missing_values(X: Any, queries: NDArray[np.int64] | None, policy: str) 
 
 
 def join_comments(blocks: list[Block]) -> Texts | None:
-    """The comments of all rows; None if there is none at all."""
+    """The comments of all rows, or None if no row has one."""
     if all(block.comments is None for block in blocks):
         return None
     contents, offsets, start = [], [np.zeros(1, np.int64)], 0

@@ -1,4 +1,4 @@
-"""From a file to parsed blocks: whole lines, a few mebibytes at a time, read while others are parsed."""
+"""From a file to parsed blocks of whole lines, a few mebibytes each. Some are read while others are parsed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rankhinge.datasets.sources import MemoryBudget, opened
 
 __all__ = ["Block", "parsed_blocks"]
 
-# Bytes: results must not depend on the number of threads, nor need the blocks. Long enough to make what Python does for
-# each of no account, short enough to stay in the cache of the processor from the count to the parse.
+# Bytes. Fixed, so that results do not depend on the number of threads. Long enough that Python's work for each block
+# does not matter, short enough to stay in the processor's cache from the count to the parse.
 _SIZE = 1 << 20
 _LONGEST_LINE = 1 << 26
 _BOM = b"\xef\xbb\xbf"
 
 
 class Block:
-    """What a block of lines says.
+    """The content of a block of lines.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Block:
         self.comments = _gathered(text, comments[:n]) if keep_comments else None
 
     def _read_hard(self, hard: NDArray[np.int64], text: NDArray[np.uint8]) -> None:
-        """Let Python read what the kernel could not; the first that is too large is an error of its line."""
+        """Let Python read the numbers that the kernel could not. The first too large one is an error of its line."""
         with np.errstate(over="ignore"):
             for row, entry, begin, end in hard.tolist():
                 value = float(text[begin:end].tobytes())
@@ -82,14 +82,14 @@ class Block:
 
     @property
     def nbytes(self) -> int:
-        """Memory that is kept."""
+        """The memory that the block holds."""
         arrays: list[NDArray[Any]] = [self.labels, self.queries, self.ends, self.lines, self.indices, self.values]
         if self.comments is not None:
             arrays += [self.comments.content, self.comments.offsets]
         return sum(array.nbytes for array in arrays)
 
     def complaint(self, dtype: np.dtype[Any]) -> tuple[str, int] | None:
-        """What is wrong and in which line of the block; None if nothing is."""
+        """What is wrong, and in which line of the block. None if nothing is."""
         code = int(self.found[kernels.ERROR])
         if not code:
             return None
@@ -99,16 +99,16 @@ class Block:
         index, _, value = token.partition(b":")
         feature = index[:20].decode("ascii", "backslashreplace")
         what = {
-            "label": f"the label is no finite number, {clipped(token)}",
+            "label": f"the label is not a finite number, {clipped(token)}",
             "entry": f"expected index:value, found {clipped(token)}",
-            "query": f"the query id is no integer of at most 18 digits, {clipped(value)}",
+            "query": f"the query id is not an integer of at most 18 digits, {clipped(value)}",
             "order": f"indices must ascend, {clipped(index)} follows '{self.found[kernels.DETAIL]}'",
-            "value": f"the value of feature {feature} is no number, {clipped(value)}",
+            "value": f"the value of feature {feature} is not a number, {clipped(value)}",
             "index": f"the index is beyond 2147483646, {clipped(index)}",
             "beyond": f"the value of feature {feature} is beyond {dtype}, {clipped(value)}",
             "no query": "the line has no qid, but the lines before have one",
             "query after none": "the line has a qid, but the lines before have none",
-            "byte": "the file is no text, byte 0x00",
+            "byte": "the file is not text, byte 0x00",
         }
         name = next(name for name, known in kernels.BAD.items() if known == code)
         return what[name], int(self.found[kernels.LINE])
@@ -161,7 +161,7 @@ class _Reader:
 
 
 def parsed_blocks(path: str, dtype: np.dtype[Any], keep_comments: bool, budget: MemoryBudget) -> Iterator[Block]:
-    """The blocks of a file in order, their lines counted from the file's beginning; what is wrong is a `DataError`."""
+    """The blocks of a file in order, with lines counted from its beginning. Whatever is wrong is a `DataError`."""
     n_lines, kept, queries = 0, 0, None
     with opened(path) as stream:
         reader = _Reader(path, stream, budget)

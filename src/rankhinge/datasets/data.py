@@ -1,4 +1,4 @@
-"""What the readers return: features, labels, queries, and what the file says about each row."""
+"""What the readers return: features, labels, queries and comments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOCUMENT = re.compile(r"docid\s*=\s*(\S+)")
 
 
 class Texts(Sequence[str]):
-    """Many short texts in one array of bytes: a list of a million strings would take 20 times the memory.
+    """Many short texts in one array of bytes. A list of a million strings would take 20 times the memory.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ class LetorData:
     y : ndarray of shape (n,)
         Labels, float64.
     qid : ndarray of shape (n,) or None
-        The query of each row; None if the file names none.
+        The query of each row. None if the file has no queries.
     comments : Texts or None
-        What follows ``#`` in each line, without blanks at its ends; None if no line has a comment.
+        The text after ``#`` in each line, without surrounding blanks. None if no line has a comment.
     path : str
-        Where it came from.
+        The file that the data came from.
     index_base : int or None
-        From which the file counts its columns, 0 or 1; None if its format has no such numbers.
+        Whether the file counts columns from 0 or from 1. None if its format does not number them.
     feature_names : list of str or None
 
     Examples
@@ -121,14 +121,14 @@ class LetorData:
 
     @property
     def n_queries(self) -> int | None:
-        """Different query ids; None without queries."""
+        """The number of different query ids. None without queries."""
         return None if self.qid is None else int(np.unique(self.qid).size)
 
     @property
     def document_ids(self) -> list[str] | None:
-        """The document of each row by its comment: what follows ``docid =``, else the comment's first word.
+        """The document id of each row: the text after ``docid =`` in its comment, else the comment's first word.
 
-        None without comments, and where a row has none: then rows cannot be told apart by them.
+        None if any row has no comment.
         """
         if self.comments is None:
             return None

@@ -1,9 +1,8 @@
-"""Decimal text to float64, correctly rounded, as kernels need it.
+"""Decimal text to correctly rounded float64, for kernels.
 
-Up to 2⁵³ and with a power of ten up to 10²² the number is one exact product or quotient (Clinger 1990). Else 128 bits
-of the power of five decide (Lemire: Number parsing at a gigabyte per second, 2021), for up to 18 digits and normal
-results. What is left, longer numbers and those at the ends of the range, is told as *hard*: Python's own `float` reads
-it.
+A mantissa up to 2⁵³ with a power of ten up to 10²² is one exact product or quotient (Clinger 1990). Otherwise 128 bits
+of the power of five decide, for up to 18 digits and normal results (Lemire, "Number parsing at a gigabyte per second",
+2021). Longer numbers and those at the ends of the range are reported as *hard*, and Python's own `float` reads them.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def _by_fives(mantissa, power, bits):
 
 @inner
 def _word_at(text, position, stop):
-    """What stands where a number should: NULL and nan are missing values, inf is too large."""
+    """Classify a word in the place of a number: NULL and nan are missing values, inf is too large."""
     length = 0
     while position + length < stop and text[position + length] > 32 and text[position + length] != 35:
         length += 1
@@ -110,7 +109,7 @@ def _word_at(text, position, stop):
 
 @inner
 def number_at(text, position, stop, bits):
-    """The number that begins at a position: its value, where it ends, and whether it is one (`FINE`, `HARD`, …)."""
+    """Read the number at a position: its value, where it ends, and a status (`FINE`, `HARD`, …)."""
     begin = position
     negative = False
     if position < stop and (text[position] == 45 or text[position] == 43):

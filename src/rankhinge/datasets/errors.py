@@ -1,4 +1,4 @@
-"""The one error of the readers: where in which file, what is wrong, and the value."""
+"""The one error of the readers: the file, the line, what is wrong, and the value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHOWN = 40
 
 
 def clipped(value: object) -> str:
-    """The value as a message quotes it: in one line, and short.
+    """Quote a value for a message, in one short line.
 
     Examples
     --------
@@ -23,20 +23,20 @@ def clipped(value: object) -> str:
 
 
 class DataError(ValueError):
-    """A file that cannot be read as data, told in one line: ``file:line: what, value``.
+    """A file cannot be read as data. The message is one line: ``file:line: what, value``.
 
     Attributes
     ----------
     path : str
-        As it was given.
+        The path as given.
     line : int or None
-        Counted from 1; None where the fault has no line.
+        Counted from 1. None if the error belongs to no line.
 
     Examples
     --------
-    >>> raise DataError("train.txt", "the label is no number, 'x'", line=3)
+    >>> raise DataError("train.txt", "the label is not a number, 'x'", line=3)
     Traceback (most recent call last):
-    rankhinge.datasets.DataError: train.txt:3: the label is no number, 'x'
+    rankhinge.datasets.DataError: train.txt:3: the label is not a number, 'x'
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str, line: int | None = None) -> None:
@@ -49,5 +49,5 @@ class DataError(ValueError):
 
 
 def need(library: str, extra: str, purpose: str) -> ModuleNotFoundError:
-    """The error for a library that is not installed: one line that names the extra."""
+    """The error for a missing library: one line that names the extra."""
     return ModuleNotFoundError(f"{purpose} needs {library}: pip install 'rankhinge[{extra}]'", name=library)

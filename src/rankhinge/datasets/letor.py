@@ -34,7 +34,7 @@ def load_letor(
     comments: bool = True,
     max_memory: int | str | None = "auto",
 ) -> LetorData:
-    """Data from an svmlight / LETOR file, plain or gzip: ``label [qid:…] index:value … [# comment]``.
+    """Read an svmlight / LETOR file, plain or gzip: ``label [qid:…] index:value … [# comment]``.
 
     Parameters
     ----------
@@ -42,22 +42,22 @@ def load_letor(
     dtype : dtype, default float64
         Of X: float32 or float64.
     sparse : bool or "auto", default "auto"
-        Whether X is a `scipy.sparse.csr_array`. ``"auto"``: if at most a third of its entries are in the file.
+        Whether X is a `scipy.sparse.csr_array`. ``"auto"``: if the file has at most a third of X's entries.
     index_base : {0, 1, "auto"}, default "auto"
-        From which the file counts columns. ``"auto"``: from 0 if an index 0 occurs, else from 1.
+        The number of the first column in the file. ``"auto"``: 0 if an index 0 occurs, else 1.
     n_features : int, optional
-        Columns of X; a greater index is an error. None: as many as the greatest index says.
+        The number of columns of X. A larger index is an error. Default: as many as the largest index implies.
     missing_labels : {"error", "drop", "keep"}, default "error"
-        What to do with rows whose label is −1 beside others than ±1, or ``NULL``: LETOR's mark for documents that
-        nobody has judged. Those that are kept have the label −1.
+        What to do with unjudged rows. LETOR marks them by the label ``NULL``, or by −1 in files whose labels are not
+        just ±1. Rows that are kept have the label −1.
     missing_values : {"error", "zero", "minimum", "nan"}, default "error"
-        What stands for a value ``NULL`` or ``nan``; ``"minimum"``: the least value of the feature in the query, as in
-        LETOR's own normalised files.
+        What replaces the values ``NULL`` and ``nan``. ``"minimum"`` is the smallest value of the feature in the query,
+        as in LETOR's own normalised files.
     query_file : path, "auto" or None, default "auto"
-        A file with the sizes of the queries, a number a line. ``"auto"``: the file of the same name with ``.query``
-        (or ``.group``) behind it, if there is one and lines have no ``qid``.
+        A file with the sizes of the queries, one number per line. ``"auto"``: the file of the same name with ``.query``
+        (or ``.group``) appended, if it exists and lines have no ``qid``.
     comments : bool, default True
-        Whether what follows ``#`` is kept.
+        Whether to keep the text after ``#``.
     max_memory : int, "auto" or None, default "auto"
         As for `load_npz`.
 
@@ -68,7 +68,7 @@ def load_letor(
     Raises
     ------
     DataError
-        With file, line, what is wrong and the value.
+        Names the file, the line, what is wrong and the value.
 
     Examples
     --------
@@ -121,10 +121,10 @@ def _check(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 
 
 def _labelled(path: str, labels: NDArray[Any], lines: NDArray[Any], policy: str) -> NDArray[np.intp] | None:
-    """The rows to keep; None: all."""
+    """The rows to keep. None: all."""
     missing = np.isnan(labels)
     if np.any((labels != _UNLABELLED) & (labels != 1) & ~missing):
-        # Beside grades −1 is none of them; beside 1 alone it is the other class.
+        # Beside grades, −1 means unjudged. Beside 1 alone it is the other class.
         missing |= labels == _UNLABELLED
     if policy == "keep" or not missing.any():
         return None
@@ -152,7 +152,7 @@ def _query_sizes(path: str, query_file: str | os.PathLike[str] | None, n_rows: i
         if not words:
             continue
         if len(words) > 1 or not (words[0].isascii() and words[0].isdigit() and len(words[0]) <= 18):
-            raise DataError(name, f"the size of a query is no number, {clipped(text.strip())}", line)
+            raise DataError(name, f"the size of a query is not a number, {clipped(text.strip())}", line)
         sizes.append(int(words[0]))
     total = sum(sizes)
     if total != n_rows:
@@ -161,9 +161,9 @@ def _query_sizes(path: str, query_file: str | os.PathLike[str] | None, n_rows: i
 
 
 def load_letor_folds(folder: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
-    """The files of a fold, or of all folds, of LETOR and MSLR: ``Fold1/train.txt``, ``vali.txt``, ``test.txt``.
+    """Read a fold, or all folds, of LETOR or MSLR: ``Fold1/train.txt``, ``vali.txt``, ``test.txt``.
 
-    All files of a fold have the same columns, and count them from the same base.
+    All files of a fold get the same columns, numbered from the same base.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ def load_letor_folds(folder: str | os.PathLike[str], **options: Any) -> dict[str
     Returns
     -------
     dict
-        Of a fold: ``"train"``, ``"vali"``, ``"test"`` → `LetorData`, those that there are. Of a folder of folds: the
-        name of each, in order (``"Fold1"``, …), → such a dict.
+        For a fold: ``"train"``, ``"vali"`` and ``"test"`` (those that exist) → `LetorData`. For a folder of folds: each
+        fold's name (``"Fold1"``, …), in order, → such a dict.
 
     Examples
     --------
@@ -201,20 +201,20 @@ def load_letor_folds(folder: str | os.PathLike[str], **options: Any) -> dict[str
 
 
 def _file(folder: str, part: str) -> str | None:
-    """The file of a part of a fold, packed or not."""
+    """The file of a part of a fold, compressed or not."""
     candidates = [os.path.join(folder, f"{part}{suffix}") for suffix in (".txt", ".txt.gz")]
     return next((path for path in candidates if os.path.isfile(path)), None)
 
 
 def _fold(paths: dict[str, str], options: dict[str, Any]) -> dict[str, LetorData]:
-    """The parts, read again where the first reading differs: one may lack the last column, or the first."""
+    """The parts. Those that differ in their columns are read again: one may lack the last column, or the first."""
     parts = {part: load_letor(path, **options) for part, path in paths.items()}
     bases = {part: data.index_base for part, data in parts.items()}
     if len(set(bases.values())) > 1:
         widths = {base: max(parts[part].n_features for part in parts if bases[part] == base) for base in (0, 1)}
         one_based = next(part for part, base in bases.items() if base == 1)
         if widths[0] == widths[1]:
-            # As many columns in both, were each counted from where it begins: two programs wrote them.
+            # Both have the same number of columns if each is counted from its own base: two programs wrote them.
             raise DataError(
                 paths[one_based],
                 f"the {widths[1]} columns are counted from 1, those of the other files from 0: pass index_base",

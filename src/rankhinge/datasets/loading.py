@@ -1,4 +1,4 @@
-"""`load`: any file of data, told apart by its first bytes and its name."""
+"""`load`: any data file, recognised by its first bytes and its name."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ def load(
     max_memory: int | str | None = "auto",
     **letor: Any,
 ) -> LetorData:
-    r"""Data from a file of any format that there is a reader for.
+    r"""Read a data file of any supported format.
 
-    An npz and a Parquet file are known by their first bytes, CSV by its name (``.csv``, ``.tsv``, also with ``.gz``);
-    everything else is read as svmlight / LETOR.
+    npz and Parquet are recognised by their first bytes, CSV by its name (``.csv``, ``.tsv``, also with ``.gz``).
+    Everything else is read as svmlight / LETOR.
 
     Parameters
     ----------
     path : path
     label, qid, features
-        Columns of a table, see `load_table`; of no importance for other files.
+        Columns of a table, see `load_table`. Ignored for other files.
     dtype : dtype, default float64
-        Of X, unless the file is npz, whose X stays what it is.
+        The type of X. The X of an npz file keeps its own.
     max_memory : int, "auto" or None, default "auto"
+        As for `load_npz`.
     **letor
-        Further arguments of `load_letor`, of no importance for other files.
+        Further arguments of `load_letor`. Ignored for other files.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""NumPy's npz files: parsed data kept for the next time, read without pickle and within bounds."""
+"""NumPy's npz files: parsed data for the next time, read without pickle and within a memory limit."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LONGEST_HEADER = 10_000
 
 
 def save_npz(path: str | os.PathLike[str], data: LetorData) -> None:
-    """Write data as an npz file: no pickle inside, equal data give equal bytes.
+    """Write data as an npz file without pickle. Equal data give equal bytes.
 
-    The arrays are ``X`` (or ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape`` of a sparse one), ``y`` and, where
-    there are such, ``qid``, ``feature_names``, ``comments`` (all texts as UTF-8), ``comments_offsets``, ``index_base``.
+    The arrays are ``X`` (for a sparse X ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape``), ``y`` and, if present,
+    ``qid``, ``feature_names``, ``comments`` (all texts as UTF-8), ``comments_offsets`` and ``index_base``.
 
     Parameters
     ----------
     path : path
-        The file is replaced when it is complete, not before.
+        An existing file is replaced only when the new one is complete.
     data : LetorData
 
     Examples
@@ -73,14 +73,14 @@ def save_npz(path: str | os.PathLike[str], data: LetorData) -> None:
 
 
 def load_npz(path: str | os.PathLike[str], *, max_memory: int | str | None = "auto") -> LetorData:
-    """Data from an npz file: what `save_npz` wrote, or any with the arrays ``X`` and ``y``, at will ``qid``.
+    """Read an npz file written by `save_npz`, or any other with arrays ``X``, ``y`` and optionally ``qid``.
 
     Parameters
     ----------
     path : path
     max_memory : int, "auto" or None, default "auto"
-        Bytes that the arrays may take; None: any. ``"auto"``: four times the file and 350 MB, unless it
-        expands like text does.
+        The bytes that the arrays may take. None: no limit. ``"auto"``: four times the file's size plus 350 MB, or more
+        if the content compresses no better than text.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def load_npz(path: str | os.PathLike[str], *, max_memory: int | str | None = "au
         return _data(name, arrays)
     except KeyError as error:
         found = ", ".join(sorted(arrays)) or "none"
-        raise DataError(name, f"there is no array {error.args[0]!r}, found {clipped(found)}") from None
+        raise DataError(name, f"there is no array {error.args[0]!r}, only {clipped(found)}") from None
 
 
 def _arrays(path: str, budget: MemoryBudget | None) -> dict[str, NDArray[Any]]:
@@ -129,12 +129,12 @@ def _arrays(path: str, budget: MemoryBudget | None) -> dict[str, NDArray[Any]]:
     except DataError:
         raise
     except Exception as error:
-        # The parser of headers and the one of archives raise whatever comes to them.
+        # The parsers of headers and of archives raise all kinds of errors.
         raise DataError(path, f"the npz file is damaged: {clipped(error)}") from None
 
 
 def _array(path: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, whose header must agree with the size of its entry before anything is allocated."""
+    """Read one array. Its header must agree with the size of its entry before anything is allocated."""
     with archive.open(entry) as stream:
         version = np.lib.format.read_magic(stream)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)

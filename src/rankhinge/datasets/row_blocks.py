@@ -1,4 +1,4 @@
-"""What `spool` reads from: any container of rows, turned into blocks of them, dense or CSR."""
+"""The sources of `spool`: any container of rows, turned into dense or CSR blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RowBlocks(NamedTuple):
 
 
 def row_blocks(source: Any, key: str | None = None, columns: Iterable[str] | None = None) -> RowBlocks:
-    """The rows of `source`; see `spool` for what it may be."""
+    """The rows of `source`. `spool` says what it may be."""
     if isinstance(source, str | os.PathLike):
         return _from_path(os.fspath(source), key, columns)
     if key is not None or (columns is not None and not hasattr(source, "columns")):
@@ -72,11 +72,11 @@ def _from_path(path: str, key: str | None, columns: Iterable[str] | None) -> Row
         return _from_scipy_npz(path)
     if lower.endswith(".npy"):
         return _from_array(np.load(path, mmap_mode="r", allow_pickle=False))
-    raise DataError(path, "no format that spool knows: .parquet, .zarr, .h5, .hdf5, .h5ad, .npz (CSR) or .npy")
+    raise DataError(path, "spool does not know this format: use .parquet, .zarr, .h5, .hdf5, .h5ad, .npz (CSR) or .npy")
 
 
 def _from_array(array: Any) -> RowBlocks:
-    """Anything that gives rows by slices; a compressed chunk is unpacked once if blocks are made of whole chunks."""
+    """Anything with slices of rows. Blocks consist of whole chunks, so that each compressed chunk is unpacked once."""
     if len(array.shape) != 2:
         raise ValueError(f"the source has shape {tuple(array.shape)}: rows of features have two dimensions")
     n_rows, n_columns = (int(length) for length in array.shape)
@@ -168,7 +168,7 @@ def _numeric(path: str, field: Any) -> np.dtype[Any]:
     except (NotImplementedError, TypeError):
         dtype = np.dtype(object)
     if dtype.kind not in "biuf":
-        raise DataError(path, f"column {field.name!r} is {field.type}, no number: name the features in columns=")
+        raise DataError(path, f"column {field.name!r} is {field.type}, not a number: name the features in columns=")
     return dtype
 
 
@@ -195,11 +195,11 @@ def _from_zarr(path: str, key: str | None) -> RowBlocks:
 
 
 def _from_store(path: str, store: Any, key: str | None) -> RowBlocks:
-    """The array, or the CSR group, under a key; without one, the only thing there is."""
+    """The array or CSR group under a key. Without a key, the only one in the file."""
     if key is None and not (hasattr(store, "dtype") or _is_sparse_group(store)):
         names = sorted(store.keys())
         if len(names) != 1:
-            raise DataError(path, f"several arrays: say which by key=, one of {', '.join(names) or '(none)'}")
+            raise DataError(path, f"there are several arrays: choose one with key=, of {', '.join(names) or '(none)'}")
         key = names[0]
     try:
         found = store if key is None else store[key]
@@ -212,11 +212,11 @@ def _from_scipy_npz(path: str) -> RowBlocks:
     try:
         return _from_sparse(sp.load_npz(path))
     except (ValueError, KeyError, OSError, EOFError) as error:
-        raise DataError(path, f"no sparse matrix as scipy.sparse.save_npz writes it: {error}") from None
+        raise DataError(path, f"not a sparse matrix written by scipy.sparse.save_npz: {error}") from None
 
 
 def _from_dask(source: Any, columns: Iterable[str] | None) -> RowBlocks:
-    """One chunk of rows after the other, each computed once; the whole is never in memory."""
+    """One chunk of rows after the other, each computed once. The whole array is never in memory."""
     if hasattr(source, "partitions") and hasattr(source, "columns"):
         frame = source[list(columns)] if columns is not None else source
         parts = (frame.partitions[index].compute().to_numpy() for index in range(frame.npartitions))

@@ -1,4 +1,4 @@
-"""TREC runs: ``query Q0 document rank score tag``, a line for each document, as trec_eval and its kin read them."""
+"""TREC runs: one line ``query Q0 document rank score tag`` for each document, as trec_eval and similar tools use."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Run:
     Attributes
     ----------
     qid : ndarray of shape (n,)
-        Integers if all queries are such, else text.
+        Integers if all query ids are integers, else text.
     document_ids : Texts of length n
     rank : ndarray of int64, shape (n,)
-        As the file has it. What counts is the score: trec_eval does not read the rank either.
+        As in the file. Only the score counts: trec_eval ignores the rank, too.
     scores : ndarray of float64, shape (n,)
     tag : str
-        Of the first line.
+        The tag of the first line.
     path : str
 
     Examples
@@ -56,7 +56,7 @@ class Run:
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
-    """A TREC run, plain or gzip.
+    """Read a TREC run, plain or gzip.
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     Raises
     ------
     DataError
-        If a line has not six fields, a rank is no integer, a score no finite number, or a query has a document twice.
+        If a line does not have six fields, a rank is not an integer, a score is not a finite number, or a query has a
+        document twice.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
             continue
         if len(fields) != 6:
             raise DataError(
-                name, f"a run has the six fields {_FIELDS!r}, this line {len(fields)}: {clipped(text)}", line
+                name, f"a run has the six fields {_FIELDS!r}, this line has {len(fields)}: {clipped(text)}", line
             )
         query, _, document, rank, score, last = fields
         if (query, document) in seen:
@@ -107,14 +108,14 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         scores.append(_number(name, line, score))
         tag = tag or last
     if not queries:
-        raise DataError(name, "the file is empty: there is no line of a run")
+        raise DataError(name, "the file is empty: a run has at least one line")
     return Run(
         _queries(queries), Texts.of(documents), np.array(ranks, np.int64), np.array(scores, np.float64), tag, name
     )
 
 
 def _queries(names: list[str]) -> NDArray[Any]:
-    """Integers if writing them gives the same names: ``007`` is not 7."""
+    """Convert to integers if that loses nothing: ``007`` is not 7."""
     if all(name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name for name in names):
         return np.array(names, np.int64)
     return np.array(names)
@@ -126,7 +127,7 @@ def _integer(path: str, line: int, text: str) -> int:
     except ValueError:
         value = None
     if value is None:
-        raise DataError(path, f"the rank is no integer, {clipped(text)}", line)
+        raise DataError(path, f"the rank is not an integer, {clipped(text)}", line)
     return value
 
 
@@ -134,7 +135,7 @@ def _number(path: str, line: int, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise DataError(path, f"the score is no number, {clipped(text)}", line) from None
+        raise DataError(path, f"the score is not a number, {clipped(text)}", line) from None
     if not np.isfinite(value):
         raise DataError(path, f"the score is not finite, {clipped(text)}", line)
     return value
@@ -148,18 +149,19 @@ def dump_run(
     document_ids: Sequence[Any] | None = None,
     tag: str = "rankhinge",
 ) -> None:
-    """Write a TREC run: the queries in the order of their first row, the documents of each by score, best first.
+    """Write a TREC run: queries in the order of their first row, documents by score, best first.
 
-    Equal scores keep the order of the rows. Scores are written with the fewest digits that give the same float64 back.
+    Documents with equal scores keep the order of the rows. Scores have the fewest digits that give the same float64
+    back.
 
     Parameters
     ----------
     path : path
-        Compressed if it ends in ``.gz``. The file is replaced when it is complete, not before.
+        Compressed if it ends in ``.gz``. An existing file is replaced only when the new one is complete.
     qid : array of shape (n,)
     scores : array of shape (n,)
     document_ids : sequence of length n, optional
-        Without blanks. None: ``row0``, ``row1``, …
+        Ids without blanks. Default: ``row0``, ``row1``, …
     tag : str, default "rankhinge"
         The name of the run.
 
@@ -179,7 +181,8 @@ def dump_run(
     names = [f"row{k}" for k in range(values.size)] if document_ids is None else [str(name) for name in document_ids]
     if queries.shape != values.shape or values.ndim != 1 or len(names) != values.size:
         raise ValueError(
-            f"qid, scores and document_ids must have one entry a row, got {queries.shape}, {values.shape}, {len(names)}"
+            f"qid, scores and document_ids must each have one entry per row, got "
+            f"{queries.shape}, {values.shape}, {len(names)}"
         )
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:

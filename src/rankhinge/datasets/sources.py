@@ -1,4 +1,4 @@
-"""Where bytes come from and go to: plain and gzip files, read within bounds, and written whole or not at all."""
+"""Plain and gzip files: read within a memory limit, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rankhinge.datasets.errors import DataError
 __all__ = ["GZIP", "MemoryBudget", "opened", "text_lines", "written"]
 
 GZIP = b"\x1f\x8b"
-# What a file may take in memory without being suspected: see `MemoryBudget`.
+# The memory that any file may take: see `MemoryBudget`.
 _TIMES_ITS_SIZE, _AND_BYTES = 4, 350_000_000
-# Text compresses to a fifth or a tenth. What expands more than this was made to fill the memory.
+# Text compresses to a fifth or a tenth. A file that expands more than this was made to fill the memory.
 _PLAUSIBLE_EXPANSION = 20
 
 
 class MemoryBudget:
-    """How much memory a compressed file may claim: four times its size and 350 MB, unless it expands like text does.
+    """The memory that a compressed file may take: four times its size plus 350 MB, or more if it expands like text.
 
     Parameters
     ----------
     path : str
     limit : int, "auto" or None
-        Bytes; None: no limit. ``"auto"``: the above.
+        Bytes. None: no limit. ``"auto"``: as above.
     """
 
     def __init__(self, path: str, limit: int | str | None) -> None:
@@ -37,7 +37,7 @@ class MemoryBudget:
         self.limit = _TIMES_ITS_SIZE * self.size + _AND_BYTES if limit == "auto" else limit
 
     def check(self, needed: int, expanded: int | None = None) -> None:
-        """Raise if that many bytes are too many, for a content of `expanded` bytes (None: for any)."""
+        """Raise if this is too many bytes for a content of `expanded` bytes (None: for any content)."""
         if self.limit is None or needed <= int(self.limit):
             return
         if not self._is_given and expanded is not None and expanded <= _PLAUSIBLE_EXPANSION * self.size:
@@ -45,13 +45,13 @@ class MemoryBudget:
         raise DataError(
             self.path,
             f"{self.size} bytes on disk would take more than {int(self.limit)} in memory: "
-            "if the file is to be trusted, pass max_memory=None (the command: --any-size)",
+            "if you trust the file, pass max_memory=None (the command: --any-size)",
         )
 
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked if it is gzip; what is wrong with the file is a `DataError`."""
+    """The bytes of a file, unpacked if it is gzip. Whatever is wrong with the file is a `DataError`."""
     try:
         with open(path, "rb") as raw:
             is_packed = raw.read(2) == GZIP
@@ -69,7 +69,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def text_lines(path: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text with their numbers from 1; undecodable bytes and endless lines are errors."""
+    """The lines of a text with their numbers from 1. Undecodable bytes and endless lines are errors."""
     with opened(path) as file:
         budget, seen = MemoryBudget(path, "auto"), 0
         for line, raw in enumerate(iter(lambda: file.readline(1 << 20), b""), start=1):
@@ -79,9 +79,9 @@ def text_lines(path: str) -> Iterator[tuple[int, str]]:
             try:
                 text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise DataError(path, f"the line is no UTF-8 text, byte {raw[error.start]:#04x}", line) from None
+                raise DataError(path, f"the line is not UTF-8 text, byte {raw[error.start]:#04x}", line) from None
             if "\0" in text:
-                raise DataError(path, "the file is no text, byte 0x00", line)
+                raise DataError(path, "the file is not text, byte 0x00", line)
             if len(raw) == 1 << 20 and not raw.endswith(b"\n"):
                 raise DataError(path, "the line is longer than a mebibyte", line)
             yield line, text
@@ -89,10 +89,10 @@ def text_lines(path: str) -> Iterator[tuple[int, str]]:
 
 @contextlib.contextmanager
 def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to that appears under its name when it is complete, not before.
+    """Open a file for writing that appears under its name only when it is complete.
 
-    It is compressed if its name ends in ``.gz``, unless that is not wanted. Whatever stops the writing, an
-    interrupt or a full disk, what was there before stays.
+    It is compressed if its name ends in ``.gz``, unless this is switched off. If writing stops, by an interrupt or a
+    full disk, an earlier file of that name stays as it was.
 
     Examples
     --------

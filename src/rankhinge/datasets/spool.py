@@ -1,4 +1,4 @@
-"""Any source of rows, written once as files that can be memory-mapped: a fit reads them a dozen times or more."""
+"""Write any source of rows once as files that can be memory-mapped, because a fit reads them a dozen times or more."""
 
 from __future__ import annotations
 
@@ -37,42 +37,42 @@ def spool(
 ) -> Any:
     """Write rows once to disk, so that a fit can map them into memory instead of loading them.
 
-    A fit passes over X 14 to 28 times. Compressed or columnar formats give a tenth to a third of the disk's speed in
-    each pass; an aligned ``.npy`` gives all of it.
+    A fit passes over X 14 to 28 times. In each pass, compressed or columnar formats reach a tenth to a third of the
+    disk's speed. An aligned ``.npy`` file reaches all of it.
 
     Parameters
     ----------
     source : path, dask array or frame, sparse array, array, or iterable of blocks
         A path to Parquet (a file or a folder of them; extra ``tables``), Zarr or HDF5 (extra ``spool``), a CSR matrix
         written by `scipy.sparse.save_npz`, or ``.npy``. Groups of HDF5 and Zarr with ``data``, ``indices`` and
-        ``indptr``, as AnnData writes them, are CSR. Any object with ``shape``, ``dtype`` and slices of rows will do,
-        and so does an iterable of two-dimensional blocks. Only a block is in memory at a time.
+        ``indptr``, as AnnData writes them, are read as CSR. Any object with ``shape``, ``dtype`` and slices of rows
+        works, and so does an iterable of two-dimensional blocks. Only one block is in memory at a time.
     path : path
-        Dense rows become one ``.npy`` file of that name, CSR rows a folder of that name. It appears when complete.
+        Dense rows become one ``.npy`` file, CSR rows a folder of this name. It appears when it is complete.
     key : str, optional
-        Which array of an HDF5 or Zarr file.
+        The array to read from an HDF5 or Zarr file.
     columns : iterable of str, optional
-        Which columns of Parquet or of a frame, in this order. None: all.
+        The columns to take from Parquet or a frame, in this order. Default: all.
     dtype : dtype, optional
-        Of the numbers on disk. None: as they come. float32 halves the file and the time of a pass.
+        The type of the numbers on disk. Default: that of the source. float32 halves the file and the time of a pass.
     overwrite : bool, default False
-        Replace what is under this name, once the new one is complete.
+        Replace an existing file or folder of this name once the new one is complete.
     verbose : int, optional
-        1 shows a line of progress, 0 none. None: on a terminal.
+        1 shows a progress line, 0 none. Default: 1 on a terminal.
 
     Returns
     -------
     numpy.memmap or scipy.sparse.csr_array
-        Of shape (n_samples, n_features), read-only, its numbers on disk; `open_spool` opens it again.
+        Shape (n_samples, n_features), read-only, with its numbers on disk. `open_spool` opens it again.
 
     Raises
     ------
     DataError
-        If the source is damaged, or a value is missing or not finite: its row and column.
+        If the source is damaged, or a value is missing or not finite. The message names its row and column.
     OSError
-        If the disk is too small, before the first block where the size is known.
+        If the disk is too small. If the size is known, this is raised before the first block.
     FileExistsError
-        If there is something under this name.
+        If the path exists and `overwrite` is False.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def spool(
 
 
 def open_spool(path: str | os.PathLike[str]) -> Any:
-    """What `spool` has written, mapped into memory and read-only.
+    """Open what `spool` has written, memory-mapped and read-only.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def open_spool(path: str | os.PathLike[str]) -> Any:
         # SciPy would copy the indices, the longer of the two, if their types differed.
         return sp.csr_array((data, indices, indptr.astype(indices.dtype)), shape=shape, copy=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(name, f"nothing that spool has written: {error}") from None
+        raise DataError(name, f"spool has not written this: {error}") from None
 
 
 def _mapped(path: str) -> NDArray[Any]:
@@ -145,9 +145,9 @@ def _mapped(path: str) -> NDArray[Any]:
 
 def _check_name(name: str, overwrite: bool) -> None:
     if os.path.lexists(name) and not overwrite:
-        raise FileExistsError(errno.EEXIST, "there is something under this name already: pass overwrite=True", name)
+        raise FileExistsError(errno.EEXIST, "this path exists already: pass overwrite=True to replace it", name)
     if os.path.isdir(name) and set(os.listdir(name)) != {f"{part}.npy" for part in (*_PARTS, _SHAPE)}:
-        raise FileExistsError(errno.EEXIST, "this folder holds other things and is not replaced", name)
+        raise FileExistsError(errno.EEXIST, "this folder holds other files and is not replaced", name)
 
 
 def _needed(n_bytes: int | None, source: Any, dtype: DTypeLike | None) -> int | None:
@@ -213,7 +213,7 @@ def _check_finite(block: Any, name: str, n_before: int) -> None:
 
 
 class _NpyStream:
-    """An ``.npy`` file written block by block: its header, which leaves room for any length, is set at the end."""
+    """An ``.npy`` file written block by block. Its header has room for any length and is completed at the end."""
 
     def __init__(self, file: IO[bytes], dtype: np.dtype[Any], row: tuple[int, ...]) -> None:
         self._file, self._dtype, self._row, self.length = file, dtype, row, 0
@@ -307,7 +307,7 @@ def _publish(temporary: str, name: str) -> None:
     os.umask(mask)
     os.chmod(temporary, (0o777 if os.path.isdir(temporary) else 0o666) & ~mask)
     if os.path.isdir(name) or (os.path.lexists(name) and os.path.isdir(temporary)):
-        # A folder cannot be replaced by a file or a folder in one step: move the old one aside.
+        # A folder cannot be replaced in one step: move the old one aside.
         old = f"{temporary}.old"
         os.replace(name, old)
         os.replace(temporary, name)

@@ -1,4 +1,4 @@
-"""Parquet and CSV through pyarrow (extra ``tables``): columns by name, batch by batch."""
+"""Parquet and CSV through pyarrow (extra ``tables``), by column names and batch by batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load_table(
     dtype: DTypeLike = np.float64,
     max_memory: int | str | None = "auto",
 ) -> LetorData:
-    r"""Data from a Parquet file, or from CSV with names in its first line (``.tsv``: with tabs), plain or gzip.
+    r"""Read a Parquet file, or CSV with column names in its first line (``.tsv``: with tabs), plain or gzip.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def load_table(
     label : str, default "label"
         The column of the labels: numbers or booleans.
     qid : str or None, default "auto"
-        The column of the query ids: integers or text. ``"auto"``: ``qid``, if there is such a column; None: no queries.
+        The column of the query ids: integers or text. ``"auto"``: ``qid``, if it exists. None: no queries.
     features : sequence of str, optional
-        The columns of X, in this order. None: all others, in the order of the file.
+        The columns of X, in this order. Default: all others, in the order of the file.
     dtype : dtype, default float64
-        Of X: float32 or float64.
+        The type of X: float32 or float64.
     max_memory : int, "auto" or None, default "auto"
         As for `load_npz`.
 
@@ -52,7 +52,7 @@ def load_table(
     Raises
     ------
     DataError
-        If the file is damaged, a column is not there or no number, or a value is missing or not finite.
+        If the file is damaged, a column is missing or not numeric, or a value is missing or not finite.
     ModuleNotFoundError
         Without pyarrow.
 
@@ -128,7 +128,7 @@ def _data(
             what = "there is no column" if column not in present else "there are several columns"
             raise DataError(path, f"{what} {clipped(column)}, found {clipped(', '.join(present))}")
     if not names:
-        raise DataError(path, f"there is no column but {' and '.join(given)}: features are missing")
+        raise DataError(path, f"there are no columns beside {' and '.join(given)}: features are missing")
     _check_types(path, schema, [label, *names], qid)
     blocks, labels, queries, n_rows = [], [], [], 0
     for batch in batches:

@@ -27,21 +27,22 @@ def dump_letor(
 ) -> None:
     """Write an svmlight / LETOR file: ``label [qid:…] index:value … [# comment]``.
 
-    Values have the fewest digits that give the same bits back. Any sparse X will do, with indices of 32 or 64 bits.
+    Values have the fewest digits that give the same bits back. A sparse X may have any format, with indices of 32 or 64
+    bits.
 
     Parameters
     ----------
     path : path
-        Compressed if it ends in ``.gz``. The file is replaced when it is complete, not before.
+        Compressed if it ends in ``.gz``. An existing file is replaced only when the new one is complete.
     X : array or sparse matrix of shape (n, d)
     y : array of shape (n,)
     qid : array of int, shape (n,), optional
     comments : sequence of str, optional
-        One for each row, without line breaks.
+        One comment for each row, without line breaks.
     index_base : {0, 1}, default 1
-        From which columns are counted.
+        The number of the first column.
     zeros : bool, optional
-        Whether zeros are written. None: of a dense X they are, as LETOR does; of a sparse X what is stored is.
+        Whether to write zeros. Default: yes for a dense X, as LETOR does; stored zeros only for a sparse X.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Ranking losses, a file each: the formula, once, for kernels, arrays and tensors.
+"""Ranking losses. Each file states one formula, once, for kernels, arrays and tensors.
 
-`base` says what a loss is. References: Mohapatra, Rolínek, Jawahar, Kolmogorov, Kumar: Efficient Optimization for
-Rank-based Loss Functions, CVPR 2018.
+`base` says what a ranking loss is. The theory is in Mohapatra, Rolínek, Jawahar, Kolmogorov and Kumar, "Efficient
+Optimization for Rank-based Loss Functions", CVPR 2018.
 """
 
 from rankhinge._public import publish

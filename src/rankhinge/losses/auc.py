@@ -27,7 +27,7 @@ class AUC(RankingLoss):
 
     @staticmethod
     def step_formula(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
-        # As many as there are j, if these are an array.
+        # Multiplied by j so that an array of j gives an array.
         return -scale + 0.0 * j
 
     @staticmethod
@@ -43,7 +43,7 @@ class PartialAUC(RankingLoss):
     """One minus the area under the ROC curve up to a false-positive rate β, divided by β.
 
     ``t(j, i) = -w_j / (P β N)`` with ``w_j = clip(β N - j + 1, 0, 1)``: only the ``β N`` best negatives count.
-    (scikit-learn's ``roc_auc_score(max_fpr=β)`` is McClish's rescaling of it.) Narasimhan and Agarwal, ICML 2013.
+    scikit-learn's ``roc_auc_score(max_fpr=β)`` rescales this value (McClish). See Narasimhan and Agarwal, ICML 2013.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PartialAUC(RankingLoss):
 
     def __init__(self, max_fpr: float = 0.1) -> None:
         if not isinstance(max_fpr, int | float | np.number) or not 0.0 < max_fpr <= 1.0:
-            raise ValueError(f"max_fpr is {max_fpr!r}: it must be a number, above 0 and not above 1")
+            raise ValueError(f"max_fpr is {max_fpr!r}: it must be a number above 0 and at most 1")
         self._table = np.array([max_fpr], dtype=np.float64)
         self.name = self.metric = f"partial-auc@{float(max_fpr)!r}"
 

@@ -47,7 +47,7 @@ class APAt(CutLoss):
     Parameters
     ----------
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------

@@ -7,8 +7,8 @@ the j-th best negative stands directly before positive ``r_j``. A suitable loss 
 .. math:: \Delta = \sum_j \delta_j(r_j), \qquad \delta_j(P + 1) = 0, \qquad
           t(j, i) = \delta_j(i + 1) - \delta_j(i) \le 0,
 
-and the step ``t(j, i)`` is all that inference needs to know about it. The same loss by counts: with
-``a_i`` = negatives above positive i, ``Δ = -Σ_i Σ_{j ≤ a_i} t(j, i)``.
+and inference needs nothing but the step ``t(j, i)``. Written with counts, where ``a_i`` is the number of negatives
+above positive i, the loss is ``Δ = -Σ_i Σ_{j ≤ a_i} t(j, i)``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BY_STEP, BY_CUT, BY_SAMPLE = "step", "cut", "sample"
 
 
 def decimal(number: float) -> str:
-    """A number in full, without an exponent: a name must lead back to the same loss, and to its metric."""
+    """A number in full, without an exponent, so that the name leads back to the same loss and metric."""
     return np.format_float_positional(number, trim="-")
 
 
@@ -40,7 +40,7 @@ class Formulas(NamedTuple):
     part : callable or None
         None: the steps are added up one by one.
     partial_sum : callable or None
-        ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)``: another way to the loss of a ranking.
+        ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)``, used instead of `part`.
     """
 
     step: Callable[..., Any]
@@ -50,40 +50,42 @@ class Formulas(NamedTuple):
 
 
 class RankingLoss:
-    """What every ranking loss offers; a subclass states its formulas, once, for all that computes with them.
+    """Base class of all ranking losses. A subclass states its formulas once, for kernels, arrays and tensors.
 
-    A formula is a static method whose arguments are numbers (in compiled kernels), arrays or tensors, element by
-    element: no ``if``, comparisons are multiplied with instead, and functions such as ``np.exp`` by that name (on
-    tensors it is PyTorch's). Numbers of a loss's own go by its `table`.
+    A formula is a static method. Its arguments are numbers (in compiled kernels), arrays or tensors, taken element by
+    element. Write comparisons as factors, not as ``if``, and call functions such as ``np.exp`` by that name: on tensors
+    PyTorch's is used. Constants of the loss come from its `table`.
 
     ``step_formula(scale, j, i, n_positives, n_negatives, table)``
-        ``t(j, i)`` times `scale` and the divisor: the j-th negative moves from before positive i to after it. (To
-        multiply before one divides keeps fractions exact, and so ties, where they can be.)
+        ``t(j, i)`` times `scale` and the divisor: the j-th negative moves from before positive i to after it.
+        Multiplying before dividing keeps fractions, and therefore ties, exact where possible.
     ``part_formula(i, above, n_positives, n_negatives, table)``
-        ``-Σ_{j ≤ above} t(j, i)`` times the divisor, without cancellation: what positive i adds to the loss if so many
-        negatives stand above it. May be left out: then all steps are added up, in O(P N).
+        ``-Σ_{j ≤ above} t(j, i)`` times the divisor, written without cancellation: what positive i adds to the loss
+        when `above` negatives stand above it. Optional. Without it, all steps are added up in O(P N).
     ``divisor_formula(n_positives, n_negatives, ideal, table)``
-        What both are divided by, 1 by default.
+        The divisor of both. The default is 1.
 
     Attributes
     ----------
     name : str
-        Short name; the one accepted wherever a loss is expected, if the loss is built in.
+        Short name. Built-in losses can be given by this name wherever a loss is expected.
     metric : str or None
         Name of the metric ``1 - Δ`` in `rankhinge.metrics`, if it has one.
     way : str
-        How its most violating ranking is found: ``"step"`` for suitable losses, ``"cut"`` for those that look at the
-        first places only, ``"sample"`` for one that ranks nothing.
+        How inference works: ``"step"`` for suitable losses, ``"cut"`` for losses of the first places only, ``"sample"``
+        for a loss that ranks nothing.
+    is_ranking : bool
+        Whether the loss depends on the order of the samples.
     is_concave : bool
-        Whether ``f_j`` is concave on the ranks ``1 … j + 1`` (see `inference.edges`); a matter of speed alone.
+        Whether ``f_j`` is concave on the ranks ``1 … j + 1`` (see `inference.edges`). This affects speed only.
     has_discounts : bool
-        Whether the table holds a discount for each rank; their sum over the first P is the `ideal` of the divisor.
+        Whether the table holds a discount for each rank. Their sum over the first P is the `ideal` of the divisor.
     is_graded : bool
-        Whether graded labels have a loss of their own, by their gains: a weighted sum over their levels.
+        Whether the loss is defined for graded labels, by their gains: as a weighted sum over their levels.
     is_checked : bool
-        Whether the loss is known to lie in [0, 1] wherever it is suitable; else what comes out is looked at.
+        Whether the loss is known to lie in [0, 1] wherever it is suitable. If not, results are checked.
 
-    Losses are values: two of one class with the same parameters are equal.
+    Losses are values: two losses of the same class with the same parameters are equal.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class RankingLoss:
     name: str = "custom"
     metric: str | None = None
     way: str = BY_STEP
+    is_ranking: bool = True
     is_concave: bool = False
     has_discounts: bool = False
     is_graded: bool = False
@@ -109,14 +112,9 @@ class RankingLoss:
     def divisor_formula(n_positives: Any, n_negatives: Any, ideal: Any, table: Any) -> Any:
         return 1.0
 
-    @property
-    def is_ranking(self) -> bool:
-        """Whether it looks at the order of the samples at all."""
-        return self.way != BY_SAMPLE
-
     def formulas(self, prepare: Callable[[Any], Any] = lambda function: function) -> Formulas:
-        """The formulas; `prepare` is applied to functions of the user's that they call."""
-        # The kernels would not see a step that a subclass has of its own.
+        """The formulas. `prepare` is applied to any user function that they call."""
+        # Kernels would not see a `step` that a subclass overrides.
         if self.step_formula is None or type(self).step is not RankingLoss.step:
             raise TypeError(f"{self!r} has no compiled step: define step_formula, or use CustomLoss")
         return Formulas(self.step_formula, self.divisor_formula, self.part_formula)
@@ -143,29 +141,29 @@ class RankingLoss:
         )
 
     def table(self, length: int) -> NDArray[np.float64]:
-        """Numbers that the formulas read; discounts of the ranks ``0 … length - 1`` (at least) if it has such."""
+        """Constants that the formulas read: the discounts of the ranks ``0 … length - 1`` (at least), if it has any."""
         return NO_TABLE
 
     def depths(self, n_samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many places count in lists of so many samples: all, unless the loss has a cut."""
+        """How many places count in lists of these lengths: all of them, unless the loss has a cut."""
         return n_samples
 
     def discounts(self, ranks: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What a gain counts at these ranks, in lists of so many samples, if the loss is graded."""
+        """The discounts at these ranks, in lists of these lengths, for a graded loss."""
         raise NotImplementedError(f"{type(self).__name__} has no discounts")
 
     def ideals(self, n_relevant: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """The best gain of lists with so many relevant samples of so many: what weighs the levels of graded labels.
+        """The best possible gain of lists with so many relevant samples. It weighs the levels of graded labels.
 
-        None if the loss knows relevant and not relevant only.
+        None if the loss is binary only.
         """
         return None
 
     def require_suitable(self, n_samples: int) -> None:
-        """Raise a ValueError with the witness if the fast methods would be wrong on lists of this length."""
+        """Raise a ValueError, with the witness, if fast inference would be wrong on lists of this length."""
 
     def _parts(self) -> Any:
-        """What tells this loss from others of its class: what a copy in another process would be made of."""
+        """The state that tells this loss from others of its class, as pickle would store it."""
         return self.__getstate__()
 
     def __eq__(self, other: object) -> bool:
@@ -181,7 +179,7 @@ class RankingLoss:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Equality by value, arrays in attributes included."""
+    """Equality by value, including arrays in attributes."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):

@@ -24,7 +24,7 @@ class BEDROC(RankingLoss):
     Parameters
     ----------
     alpha : float, default 20
-        α > 0: the larger, the fewer of the first places count. 20: the first 8 % have 80 % of the weight.
+        α > 0. A larger α puts more weight on the first places: with 20 the first 8 % carry 80 % of the weight.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class BEDROC(RankingLoss):
 
     def __init__(self, alpha: float = 20.0) -> None:
         if not isinstance(alpha, int | float | np.number) or not 0.0 < alpha <= 1e6:
-            raise ValueError(f"alpha is {alpha!r}: it must be a number, positive, and not above 1e6")
+            raise ValueError(f"alpha is {alpha!r}: it must be a number above 0 and at most 1e6")
         self._table = np.array([alpha], dtype=np.float64)
         self.name = self.metric = f"bedroc@{decimal(self.alpha)}"
 

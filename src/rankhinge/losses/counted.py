@@ -1,4 +1,4 @@
-"""Losses that count the positives among the first k places (Joachims 2005 has them on another bound)."""
+"""Losses that count the positives among the first k places. Joachims (2005) has them with another bound."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ __all__ = ["F1At", "HitAt", "PrecisionAt", "RPrecision", "RecallAt"]
 class PrecisionAt(CutLoss):
     """``Δ = (min(k, P) - m) / k`` with m positives among the first k: precision@k against the best possible.
 
-    A list of no more than k samples has all its positives among the first k, whatever the ranking: its loss is 0, be it
-    divided by k, as the metric is, or by the length of the list.
+    In a list of at most k samples every ranking has all positives among the first k, so the loss is 0.
 
     Parameters
     ----------
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------
@@ -43,7 +42,7 @@ class RecallAt(CutLoss):
     Parameters
     ----------
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------
@@ -60,12 +59,12 @@ class RecallAt(CutLoss):
 
 
 class F1At(CutLoss):
-    """``Δ = 2 (min(k, P) - m) / (k + P)`` with m positives among the first k, all of which are called positive.
+    """``Δ = 2 (min(k, P) - m) / (k + P)``, with m positives among the first k, which are predicted positive.
 
     Parameters
     ----------
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------
@@ -82,12 +81,12 @@ class F1At(CutLoss):
 
 
 class HitAt(CutLoss):
-    """``Δ = [m = 0]``: whether no positive is among the first k.
+    """``Δ = [m = 0]``: 1 if no positive is among the first k, else 0.
 
     Parameters
     ----------
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------
@@ -104,7 +103,7 @@ class HitAt(CutLoss):
 
 
 class RPrecision(CutLoss):
-    """``Δ = 1 - m / P`` with m positives among the first P: precision, recall and F1 are the same there.
+    """``Δ = 1 - m / P`` with m positives among the first P, where precision, recall and F1 coincide.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A loss of the user's own."""
+"""A loss defined by a function of the user."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ class CustomLoss(RankingLoss):
     Parameters
     ----------
     step : callable
-        ``step(j, i, n_positives, n_negatives)``, both indices from 1, returning ``t(j, i) ≤ 0``. A plain function in
-        the part of Python that numba compiles: its integers have 64 bits, and globals that it reads are taken as they
-        are at the first use. Whether it is suitable is checked for each new greatest length of lists, at many of its
-        places.
+        ``step(j, i, n_positives, n_negatives)``, with both indices from 1, returns ``t(j, i) ≤ 0``. It must be a plain
+        function that numba can compile: integers have 64 bits, and globals keep the values that they have at the first
+        use. Whenever a longer list than before comes up, the step is checked for suitability at many places.
     partial_sum : callable, optional
         ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)`` in O(1). With it the loss of a
-        ranking costs O(N) instead of O(P N). It is compared with the step where that is checked.
+        ranking costs O(N) instead of O(P N). The check compares it with the step.
     name : str, default "custom"
 
     Examples
@@ -53,7 +52,7 @@ class CustomLoss(RankingLoss):
                 raise TypeError(
                     f"{argument} must be a plain function of (j, i, n_positives, n_negatives), got {function!r}"
                 )
-        # What numba has compiled already is compiled anew, into the kernels.
+        # Functions that numba has compiled already are compiled again, into the kernels.
         self.step_function: Step = getattr(step, "py_func", step)
         self.partial_sum: Step | None = getattr(partial_sum, "py_func", partial_sum)
         self.name = name
@@ -77,11 +76,11 @@ class CustomLoss(RankingLoss):
         return float(self.step_function(j, i, n_positives, n_negatives))
 
     def require_suitable(self, n_samples: int) -> None:
-        """Checked for each new greatest length, on samples: all of what may be any function cannot be looked at."""
+        """Checked whenever a longer list comes up, at a sample of places: an arbitrary function has too many."""
         if n_samples <= self._checked_up_to:
             return
         if self._checked_up_to == 0:
-            # In Python: its errors are the clearest.
+            # In plain Python first: its errors are the clearest.
             report = judge_loss(self, 6, 8)
             if not report:
                 raise ValueError(f"{self!r} is not suitable: {report.reason}")
@@ -92,7 +91,7 @@ class CustomLoss(RankingLoss):
         self._checked_up_to = n_samples
 
     def _compare_with_compiled(self, n_positives: int, n_negatives: int) -> None:
-        """Raise if the compiled step returns something else: whole numbers have no negative powers there."""
+        """Raise if the compiled step differs: in compiled code, integers have no negative powers."""
         compiled, _ = self.jitted()
         for j in range(1, n_negatives + 1):
             for i in range(1, n_positives + 1):
@@ -105,15 +104,15 @@ class CustomLoss(RankingLoss):
                     )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compiled code belongs to this process; another one compiles its own.
+        # Compiled code belongs to this process. Another one compiles its own.
         return {key: value for key, value in self.__dict__.items() if key not in ("_compiled", "_jitted")}
 
     def _parts(self) -> Any:
-        # How far it has been checked is no part of it.
+        # The length checked so far is not part of the loss.
         return self.step_function, self.partial_sum, self.name
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CustomLoss:
-        # Within this process a copy, such as scikit-learn makes for every fit of a search, shares what is compiled.
+        # Copies in this process share compiled code: a search of scikit-learn copies the loss for every fit.
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin

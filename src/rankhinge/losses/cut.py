@@ -1,11 +1,11 @@
-r"""Losses that look at the first k places only: not suitable, and yet exactly optimised (see `inference.by_cut`).
+r"""Losses of the first k places only: not suitable, but inference is exact all the same (see `inference.by_cut`).
 
 With m positives among the first k places, ``M = min(k, P)`` and gains ``g(1), g(2), …``,
 
 .. math:: \Delta = \frac{1}{Z} \Big[ \sum_{m < i \le M} g(i) + \sum_{i \le m} \mathrm{part}(i, a_i) \Big]
 
-is the metric of the perfect ranking less that of the ranking: 0 for the perfect one. Losses that only count m have no
-parts.
+is the metric of a perfect ranking minus the metric of this ranking, and therefore 0 for a perfect one. Losses that only
+count m have no parts.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from rankhinge.losses.base import BY_CUT, RankingLoss, decimal
 
 __all__ = ["CutFormulas", "CutLoss", "parse_depth"]
 
-# Steps of a list: beyond, the soft loss is the better choice.
+# Steps of a list. Beyond this many, the soft loss is the better choice.
 _MOST_STEPS = 10**9
 
 
 class CutFormulas(NamedTuple):
-    """A loss with a cut as plain functions of numbers, arrays or tensors alike.
+    """A loss with a cut as plain functions of numbers, arrays or tensors.
 
-    ``step`` and ``part`` are those of `RankingLoss` (None: the loss counts positives only), ``gain(i, table)`` is what
-    the i-th positive is worth on top, and ``norm(n_positives, depth, ideal)`` is Z, with the sum of the gains up to M.
+    ``step`` and ``part`` are as in `RankingLoss` (None: the loss only counts positives). ``gain(i, table)`` is the
+    value of the i-th positive when nothing stands above it, ``norm(n_positives, depth, ideal)`` is Z, and `ideal` is
+    the sum of the gains up to M.
     """
 
     step: Callable[..., Any] | None
@@ -41,19 +42,19 @@ class CutFormulas(NamedTuple):
 
 
 class CutLoss(RankingLoss):
-    """What losses with a cut have in common.
+    """Base class of the losses with a cut.
 
     Parameters
     ----------
     k : int, float or str
-        How many places count: a number of places, or a share of each list (a float in (0, 1], or ``"1%"``), which is
-        ``max(1, ⌈share · n⌉)`` places of n. At most the length of the list. With a single list a count does not carry
-        over to a test set of another size; a share does.
+        How many places count: a number, or a share of each list (a float in (0, 1], or ``"1%"``), which means
+        ``max(1, ⌈share · n⌉)`` of n places. It never exceeds the length of the list. With a single list, prefer a
+        share: unlike a number, it carries over to a test set of another size.
     """
 
     way = BY_CUT
     word = "cut"
-    # The loss to take where a cut is too deep, as it is written.
+    # The loss to recommend where a cut is too deep, as code.
     _soft = "SoftNDCG(k)"
 
     def __init__(self, k: int | float | str) -> None:
@@ -62,7 +63,7 @@ class CutLoss(RankingLoss):
 
     @property
     def k(self) -> int | float:
-        """How many places count, or which share of a list."""
+        """How many places count, as a number or as a share of the list."""
         return self._k
 
     @staticmethod
@@ -78,21 +79,21 @@ class CutLoss(RankingLoss):
         return CutFormulas(self.step_formula, self.part_formula, self.gain_formula, self.norm_formula)
 
     def formulas(self, prepare: Callable[[Any], Any] = lambda function: function) -> Any:
-        raise TypeError(f"{self!r} looks at the first places only and is not given by a step")
+        raise TypeError(f"{self!r} depends on the first places only and has no step")
 
     def step(self, j: int, i: int, n_positives: int, n_negatives: int) -> float:
-        raise NotImplementedError(f"{type(self).__name__} looks at the first places only and is not given by a step")
+        raise NotImplementedError(f"{type(self).__name__} depends on the first places only and has no step")
 
     def depths(self, n_samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many places count in lists of so many samples (0: as many as there are positives)."""
+        """How many places count in lists of these lengths (0: as many as there are positives)."""
         sizes = np.asarray(n_samples, np.int64)
         if isinstance(self._k, int):
             return np.minimum(sizes, min(self._k, np.iinfo(np.int64).max))
-        # A share such as 0.07 of 100 must not become 8 by rounding.
+        # 0.07 of 100 must not become 8 by rounding.
         return np.minimum(sizes, np.maximum(1, np.ceil(self._k * sizes * (1 - 4e-16)).astype(np.int64)))
 
     def require_cheap(self, depth: int, n_positives: int) -> None:
-        """Raise a ValueError if a list would take too long."""
+        """Raise a ValueError if inference on a list would take too long."""
         if self.step_formula is not None and depth * min(depth, n_positives) > _MOST_STEPS:
             raise ValueError(
                 f"{self!r} looks at {depth} places, {min(depth, n_positives)} of which may be positive: more than "
@@ -139,7 +140,7 @@ def parse_depth(k: Any) -> int | float:
 
 
 def _complaint(k: Any) -> str:
-    return f"k is {k!r}: it must be a number of places of at least 1, or a share of the list: a float in (0, 1] or '1%'"
+    return f"k is {k!r}: it must be a number of places, at least 1, or a share of the list: a float in (0, 1] or '1%'"
 
 
 def _text(k: int | float) -> str:

@@ -1,4 +1,4 @@
-"""Discounted cumulative gains: any convex discount, and those that have a name."""
+"""Discounted cumulative gain with any convex discount, and the usual ones by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankhinge.losses.suitability import judge_loss
 
 __all__ = ["DCG", "NDCG", "RBP", "SoftNDCG"]
 
-# Numbers of pairs over discounts must not overflow.
+# Numbers of pairs divided by discounts must not overflow.
 _LEAST_DISCOUNT = 1e-250
 _BLOCK = 1 << 16
 
@@ -29,9 +29,9 @@ class DCG(RankingLoss):
     Parameters
     ----------
     discount : callable or array of shape (n,)
-        ``discount(ranks)`` maps an array of ranks (from 1) to their discounts; an array holds ``D(1), D(2), …``
-        and serves lists of at most that length. Suitable if it is convex and non-increasing with a positive sum;
-        `check_suitable` tells.
+        ``discount(ranks)`` maps an array of ranks (from 1) to their discounts. An array holds ``D(1), D(2), …``, for
+        lists of at most that length. The loss is suitable if the discount is convex and non-increasing with a positive
+        sum (see `check_suitable`).
 
     Examples
     --------
@@ -58,7 +58,7 @@ class DCG(RankingLoss):
         return ideal
 
     def __init__(self, discount: Callable[[NDArray[Any]], ArrayLike] | ArrayLike) -> None:
-        # An array of the user's may change, what is tabulated of it does not.
+        # The user's array may change later. The table must not.
         self._discount = discount if callable(discount) else copy(discount)
         self._begin()
 
@@ -69,15 +69,15 @@ class DCG(RankingLoss):
 
     @property
     def discount(self) -> Callable[[NDArray[Any]], ArrayLike] | ArrayLike:
-        """D, as it was given."""
+        """D, as given."""
         return self._discount
 
     def table(self, length: int) -> NDArray[np.float64]:
-        """``D(0) = 0, D(1), …``: at least `length` entries, kept for the next call."""
+        """``D(0) = 0, D(1), …``: at least `length` entries. They are kept for the next call."""
         table = self._table
         if table.size < length:
             try:
-                # An eighth more than asked for: lists that grow a little do not build it anew each time.
+                # An eighth more than needed, so that slowly growing lists do not rebuild the table each time.
                 table = self._tabulate(max(64, length + length // 8) if callable(self.discount) else length)
             except Exception:
                 # A discount need not make sense beyond the list.
@@ -94,7 +94,7 @@ class DCG(RankingLoss):
         return table
 
     def _discounts(self, start: int, stop: int) -> NDArray[np.float64]:
-        """``D(start), …, D(stop - 1)``, checked; by blocks, because a table may be as long as a list."""
+        """``D(start), …, D(stop - 1)``, checked. Computed by blocks, because a table may be as long as a list."""
         if callable(self.discount):
             values = np.asarray(self.discount(np.arange(start, stop)), dtype=np.float64)
             if values.shape != (stop - start,):
@@ -113,15 +113,17 @@ class DCG(RankingLoss):
         if start == 1 and not values[0] > 0:
             raise ValueError(f"discount(1) is {values[0]}: it must be positive")
         if start == 1 and values[0] < _LEAST_DISCOUNT:
-            raise ValueError(f"discount(1) is {values[0]}, so small that ratios overflow: multiply all by a factor")
+            raise ValueError(
+                f"discount(1) is {values[0]}, so small that ratios overflow: multiply all discounts by a constant"
+            )
         return values
 
     def require_suitable(self, n_samples: int) -> None:
-        """Convexity and monotony of the discount on ``1 … n_samples``, checked once for each new length."""
+        """Whether the discount is convex and non-increasing on ``1 … n_samples``, checked once for each new length."""
         if n_samples <= self._convex_up_to:
             return
         table = self.table(n_samples + 1)
-        # A discount may be a difference of numbers as large as the first.
+        # A discount may be a difference of numbers as large as the first discount.
         rounding = 8 * np.finfo(np.float64).eps * float(table[1])
         for start in range(2, n_samples + 1, _BLOCK):
             stop = min(start + _BLOCK, n_samples + 1)
@@ -176,9 +178,9 @@ class NDCG(DCG):
 
 
 class SoftNDCG(DCG):
-    """NDCG@k made convex: ``D(i) = max(1 / log2(1 + i) - 1 / log2(k + 2), 0)``.
+    """A convex version of NDCG@k: ``D(i) = max(1 / log2(1 + i) - 1 / log2(k + 2), 0)``.
 
-    A metric of its own, neither above nor below NDCG@k with its hard cut, which is `NDCGAt`.
+    This is a metric of its own. It bounds the usual NDCG@k (`NDCGAt`, with its hard cut) on neither side.
 
     Parameters
     ----------
@@ -201,10 +203,10 @@ class SoftNDCG(DCG):
 
     @property
     def k(self) -> int:
-        """Ranks beyond it do not count."""
+        """Ranks beyond k do not count."""
         return self._k
 
-    # Not kept as an attribute: a loss that refers to itself could not be written by skops.
+    # Not an attribute: skops could not write a loss that refers to itself.
     @property
     def discount(self) -> Callable[[NDArray[Any]], ArrayLike]:
         """D."""
@@ -223,8 +225,9 @@ class RBP(DCG):
     Parameters
     ----------
     persistence : float, default 0.9
-        ρ in (0, 1): the probability that a reader goes on to the next item. (`metrics.rbp` has another default, and is
-        not normalised unless asked to: ``metrics.rbp(…, persistence=0.9, normalize=True)`` is the one of this loss.)
+        ρ in (0, 1): the probability that a reader goes on to the next item. The metric of this loss is
+        ``metrics.rbp(…, persistence=0.9, normalize=True)``; by default `metrics.rbp` is not normalised and has another
+        persistence.
 
     Examples
     --------

@@ -17,14 +17,14 @@ __all__ = ["DCGAt", "NDCGAt"]
 class DCGAt(CutLoss):
     r"""DCG with any convex discount D, cut off after place k: ``Δ = 1 - Σ D(rank ≤ k) / Σ_{i ≤ min(k, P)} D(i)``.
 
-    Le and Smola (2007) find its most violating ranking, on another bound, by assignment.
+    Le and Smola (2007) use another bound and find its most violating ranking by solving an assignment problem.
 
     Parameters
     ----------
     discount : callable or array of shape (n,)
         As for `DCG`: non-increasing and convex on the first k ranks.
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------
@@ -61,7 +61,7 @@ class DCGAt(CutLoss):
         self._uncut.require_suitable(self._reach(n_samples))
 
     def _reach(self, n_samples: int) -> int:
-        # The longest list decides; those that are shorter reach less far.
+        # The longest list decides: the cut of a shorter one is no deeper.
         return max(1, int(self.depths(np.array([n_samples]))[0]))
 
     def discounts(self, ranks: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -85,7 +85,7 @@ class NDCGAt(DCGAt):
     Parameters
     ----------
     k : int, float or str
-        Places, or a share of each list (a float in (0, 1], or ``"1%"``).
+        Number of places, or a share of each list (a float in (0, 1], or ``"1%"``).
 
     Examples
     --------

@@ -33,7 +33,7 @@ _BUILT_IN: dict[str, Callable[[], RankingLoss]] = {
     "p-norm-push": PNormPush,
     "bedroc": BEDROC,
 }
-# With a number after an @.
+# Names followed by @ and a number.
 _AT: dict[str, Callable[[Any], RankingLoss]] = {
     "ndcg": NDCGAt,
     "ap": APAt,
@@ -65,16 +65,16 @@ _MOST_INSTANCES = 256
 
 
 def get_loss(loss: str | RankingLoss) -> RankingLoss:
-    """The loss object for a name, or the object itself.
+    """Return the loss object for a name. A loss object is returned as it is.
 
     Parameters
     ----------
     loss : str or RankingLoss
-        A loss object; or a name: ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, ``"zero-one"``,
-        ``"r-precision"``, ``"partial-auc"``, ``"top-push"``, ``"p-norm-push"``, ``"bedroc"``; with a number of places
-        or a share of the list ``"ndcg@10"``, ``"ap@10"``, ``"precision@100"`` (``"p@100"``), ``"recall@1%"``,
-        ``"hit@1"``, ``"f1@50"``, ``"soft-ndcg@10"``. Case does not matter, and names by habit work too: ``"map"``,
-        ``"mrr"``, ``"roc_auc"``, ``"average_precision"``.
+        A loss object or one of the names ``"ap"``, ``"ndcg"``, ``"rr"``, ``"auc"``, ``"rbp"``, ``"zero-one"``,
+        ``"r-precision"``, ``"partial-auc"``, ``"top-push"``, ``"p-norm-push"``, ``"bedroc"``. With a number of places
+        or a share of the list: ``"ndcg@10"``, ``"ap@10"``, ``"precision@100"`` (``"p@100"``), ``"recall@1%"``,
+        ``"hit@1"``, ``"f1@50"``, ``"soft-ndcg@10"``. Case does not matter. The names of other libraries work too:
+        ``"map"``, ``"mrr"``, ``"roc_auc"``, ``"average_precision"``.
 
     Examples
     --------
@@ -89,14 +89,14 @@ def get_loss(loss: str | RankingLoss) -> RankingLoss:
     made = _make(loss) if isinstance(loss, str) else None
     if made is None:
         raise ValueError(f"unknown loss {loss!r}{_suggestion(loss)}: choose one of {_choices()} or give a loss object")
-    # One instance a name: its table of discounts is built once, not once a call.
+    # One instance per name, so that its table of discounts is built only once.
     if len(_INSTANCES) < _MOST_INSTANCES:
         _INSTANCES[loss] = made
     return made
 
 
 def _make(name: str) -> RankingLoss | None:
-    """The loss of a name, None if there is none of that name; a ValueError if its number is wrong."""
+    """The loss of this name, or None if there is none. Raises a ValueError if the number after the @ is wrong."""
     word, at, number = name.lower().partition("@")
     plain = re.sub(r"[\s_]+", "-", word.strip())
     plain, number = _HABITS.get(plain, plain), number.strip()
@@ -122,7 +122,7 @@ def _choices() -> list[str]:
 
 
 def _suggestion(name: object) -> str:
-    """The nearest right names, if any is near."""
+    """The most similar valid names, if any."""
     if not isinstance(name, str):
         return ""
     plain, at, number = name.strip().lower().replace("_", "-").partition("@")

@@ -13,7 +13,7 @@ __all__ = ["PNormPush", "TopPush"]
 
 
 class TopPush(RankingLoss):
-    """The share of the positives below the best negative: ``t(1, i) = -1 / P``, else 0 (Li, Jin, Zhou, NIPS 2014).
+    """The share of positives below the best negative: ``t(1, i) = -1 / P``, else 0 (Li, Jin, Zhou, NIPS 2014).
 
     Examples
     --------
@@ -45,7 +45,7 @@ class PNormPush(RankingLoss):
     Parameters
     ----------
     p : float, default 4
-        At least 1, which is AUC. The larger, the more the top of the list counts.
+        At least 1, which gives the AUC. A larger p puts more weight on the top of the list.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class PNormPush(RankingLoss):
 
     def __init__(self, p: float = 4.0) -> None:
         if not isinstance(p, int | float | np.number) or not 1.0 <= p <= 1e6:
-            raise ValueError(f"p is {p!r}: it must be a number, at least 1, and not above 1e6")
+            raise ValueError(f"p is {p!r}: it must be a number between 1 and 1e6")
         self._table = np.array([p], dtype=np.float64)
         self.name = self.metric = f"p-norm-push@{decimal(self.p)}"
 

@@ -1,10 +1,10 @@
-"""Whether a table of steps is that of a suitable loss, and if not, a list that shows it."""
+"""Whether a table of steps belongs to a suitable loss and, if not, a list that shows why."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +13,36 @@ from rankhinge.losses.base import BY_STEP, RankingLoss
 
 __all__ = ["SuitabilityReport", "jit_functions", "judge_compiled", "judge_loss", "judge_steps"]
 
-# Of a compiled step all values are looked at on lists of up to so many samples, and some on longer ones. It may loop
-# over the positives itself: the more there are, the fewer values.
-_SHORT = 256
-_MOST_VALUES, _MOST_WORK, _ENOUGH = 1 << 16, 1 << 24, 12
+
+class Inspection(NamedTuple):
+    """How many values of a compiled step are looked at.
+
+    All of them on lists of up to `short` samples, if these are no more than `values`; on longer ones a sample of
+    `enough` for each number. The step may loop over the positives itself: the more there are, the fewer values.
+    """
+
+    short: int = 256
+    values: int = 1 << 16
+    work: int = 1 << 24
+    enough: int = 12
+
+
+INSPECTION = Inspection()
 
 
 @dataclass(frozen=True)
 class SuitabilityReport:
-    """Outcome of `check_suitable`; truthy when the loss is suitable.
+    """The result of `check_suitable`. It is truthy if the loss is suitable.
 
     Attributes
     ----------
     suitable : bool
     reason : str
-        Empty, or which condition fails and where.
+        Which condition fails and where. Empty if the loss is suitable.
     witness : dict
-        Empty, or the numbers of the failure; for a step that falls in j also ``scores`` and ``relevant`` of a
-        small list on which the best ranks of two negatives, ``ranks``, are out of order.
+        The numbers of the failure. Empty if the loss is suitable. If the step falls with j, it also holds ``scores``
+        and
+        ``relevant`` of a small list on which the best ranks of two negatives, ``ranks``, are out of order.
 
     Examples
     --------
@@ -48,7 +60,7 @@ class SuitabilityReport:
 
 
 def judge_loss(loss: RankingLoss, n_positives: int, n_negatives: int) -> SuitabilityReport:
-    """All steps of a loss on one list size, by `judge_steps`."""
+    """Check all steps of a loss on lists of one size, by `judge_steps`."""
     if loss.way != BY_STEP:
         what = "looks at the first places only" if loss.is_ranking else "decomposes over samples"
         return SuitabilityReport(False, f"the loss {loss.name!r} {what} and has no step")
@@ -65,9 +77,9 @@ def judge_loss(loss: RankingLoss, n_positives: int, n_negatives: int) -> Suitabi
 def judge_steps(
     steps: NDArray[np.float64], js: NDArray[np.int64] | None = None, is_: NDArray[np.int64] | None = None
 ) -> SuitabilityReport:
-    """Check ``steps[a, b] = t(js[a], is_[b])`` of one list size against the conditions of `check_suitable`.
+    """Check ``steps[a, b] = t(js[a], is_[b])`` on lists of one size against the conditions of `check_suitable`.
 
-    By default these are all j and i. Of some only, the sum is that of some losses: it exceeds 1 only if the whole does.
+    By default these are all j and i. If only some are given, their sum exceeds 1 only if the sum of all does.
     """
     js = np.arange(1, steps.shape[0] + 1) if js is None else js
     is_ = np.arange(1, steps.shape[1] + 1) if is_ is None else is_
@@ -81,7 +93,7 @@ def judge_steps(
 def _sign_and_size(
     steps: NDArray[np.float64], js: NDArray[np.int64], is_: NDArray[np.int64]
 ) -> SuitabilityReport | None:
-    """A failure of ``t ≤ 0``, of finiteness, or of ``Δ ≤ 1``; None if there is none."""
+    """A step that is positive or not finite, or a loss above 1. None if all is well."""
     for a, b in np.argwhere(~(np.isfinite(steps) & (steps <= 0)))[:1]:
         j, i, value = int(js[a]), int(is_[b]), float(steps[a, b])
         return SuitabilityReport(
@@ -98,8 +110,8 @@ def _sign_and_size(
 def _monotone_in_j(
     steps: NDArray[np.float64], js: NDArray[np.int64], is_: NDArray[np.int64]
 ) -> SuitabilityReport | None:
-    """A failure of ``t(j + 1, i) ≥ t(j, i)``, with a list that shows it if all steps are there; None if none."""
-    # Differences of a table of discounts carry rounding errors of that table's size, not of their own.
+    """A failure of ``t(j + 1, i) ≥ t(j, i)``, with a list that shows it if all steps are given. None if all is well."""
+    # Differences of discounts have rounding errors relative to the discounts, not to the differences.
     tolerance = 8 * np.finfo(np.float64).eps * max(1.0, float(np.abs(steps).max()))
     follows = np.diff(js) == 1
     falls = np.argwhere((np.diff(steps, axis=0) < -tolerance) & follows[:, None])
@@ -120,8 +132,8 @@ def _monotone_in_j(
 def _out_of_order_scores(steps: NDArray[np.float64], j: int, i: int) -> dict[str, Any]:
     """Scores on which negative j prefers rank i + 1 and negative j + 1, scoring less, prefers rank i.
 
-    Positive i is set between the two thresholds at which the negatives would cross it, all other positives so
-    far away that they decide nothing.
+    Positive i lies between the two thresholds at which the negatives would cross it. All other positives are too far
+    away to matter.
     """
     n_negatives, n_positives = steps.shape
     half = n_positives * n_negatives / 2
@@ -142,7 +154,7 @@ def _out_of_order_scores(steps: NDArray[np.float64], j: int, i: int) -> dict[str
 
 
 def jit_functions(step: Any, partial_sum: Any) -> tuple[Any, Any]:
-    """A user's functions compiled by numba; an error in its words if that cannot be done."""
+    """Compile a user's functions. If numba cannot, raise an error with its message."""
     from numba import njit, types
     from numba.core.errors import NumbaError
 
@@ -160,7 +172,7 @@ def jit_functions(step: Any, partial_sum: Any) -> tuple[Any, Any]:
 
 @cache
 def _sampler() -> Any:
-    """``sample(function, js, is_, P, N)``: the values of a compiled function; the GIL is kept, errors are passed on."""
+    """``sample(function, js, is_, P, N)``: the values of a compiled function. It keeps the GIL and passes errors on."""
     from numba import njit
 
     # numba infers the types.
@@ -176,12 +188,12 @@ def _sampler() -> Any:
 
 
 def judge_compiled(step: Any, partial_sum: Any, n_samples: int) -> str:
-    """Why a compiled step (and its partial sum) does not serve lists of this length; empty if nothing was found.
+    """Why a compiled step (and its partial sum) is unsuitable for lists of this length. Empty if no reason was found.
 
-    Lists of this length and shorter ones are looked at, with some twenty divisions into positives and negatives each.
+    Lists of this length and shorter ones are checked, each with about twenty divisions into positives and negatives.
     """
     sample = _sampler()
-    for size in sorted({min(n_samples, _SHORT), n_samples}):
+    for size in sorted({min(n_samples, INSPECTION.short), n_samples}):
         counts = np.unique(np.geomspace(1, max(size - 1, 1), 10).astype(np.int64))
         for n_positives in np.unique(np.concatenate([counts, size - counts])).tolist():
             n_negatives = size - n_positives
@@ -195,15 +207,15 @@ def judge_compiled(step: Any, partial_sum: Any, n_samples: int) -> str:
 
 
 def _places(n_positives: int, n_negatives: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The j and i to look at: all of them, or the first, and pairs of neighbours up to the last."""
-    if n_positives * n_negatives <= min(_MOST_VALUES, max(_ENOUGH**2, _MOST_WORK // n_positives)):
+    """The j and i to check: all of them, or the first ones and pairs of neighbours up to the last."""
+    if n_positives * n_negatives <= min(INSPECTION.values, max(INSPECTION.enough**2, INSPECTION.work // n_positives)):
         return np.arange(1, n_negatives + 1), np.arange(1, n_positives + 1)
     return _some(n_negatives), _some(n_positives)
 
 
 def _some(n: int) -> NDArray[np.int64]:
-    far = np.geomspace(1, n, _ENOUGH // 2).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(1, _ENOUGH + 1), far, far + 1]).clip(1, n))
+    far = np.geomspace(1, n, INSPECTION.enough // 2).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(1, INSPECTION.enough + 1), far, far + 1]).clip(1, n))
 
 
 def _judge_sample(
@@ -222,7 +234,7 @@ def _judge_sample(
     reason = judge_steps(steps, js, is_).reason
     if reason or partial_sum is None:
         return reason
-    # The first places, which have no gap between them, can be added up.
+    # Only the first places can be added up: they have no gaps between them.
     within = is_[: int(np.searchsorted(is_ - np.arange(is_.size), 1, side="right"))]
     sums = sample(partial_sum, js, np.append(within, within[-1] + 1), n_positives, n_negatives)
     expected = np.concatenate([np.zeros((js.size, 1)), np.cumsum(steps[:, : within.size], axis=1)], axis=1)

@@ -19,3 +19,4 @@ class ZeroOne(RankingLoss):
 
     name = "zero-one"
     way = BY_SAMPLE
+    is_ranking = False

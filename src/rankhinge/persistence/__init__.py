@@ -1,4 +1,4 @@
-"""Models in files: `save`, `load` (safetensors, no program inside), `to_onnx`."""
+"""Model files: `save` and `load` (safetensors, without code inside) and `to_onnx`."""
 
 from rankhinge._public import publish
 from rankhinge.persistence.errors import ModelFileError

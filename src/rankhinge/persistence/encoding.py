@@ -1,7 +1,7 @@
-"""Values as JSON and tensors, and back: what a model file can hold, by type and never by name.
+"""Values as JSON and tensors, and back. A file names types, never classes to import.
 
-A value is written as itself if JSON has it (null, booleans, integers, finite numbers, text). Everything else is an
-object of one key that says what it is: ``{"tensor": name}``, ``{"number": "nan"}``, ``{"scalar": [dtype, value]}``,
+JSON's own values (null, booleans, integers, finite numbers, text) are written as they are. Everything else is an
+object with one key that says what it is: ``{"tensor": name}``, ``{"number": "nan"}``, ``{"scalar": [dtype, value]}``,
 ``{"texts": [shape, dtype, values]}``, ``{"objects": [shape, values]}``, ``{"list": …}``, ``{"tuple": …}``,
 ``{"dict": [[key, value], …]}``, ``{"loss": [name, parameters]}``, ``{"splitter": [name, parameters]}``.
 """
@@ -60,12 +60,12 @@ _DEEPEST = 8
 
 
 def encode(value: Any, where: str, tensors: dict[str, NDArray[Any]]) -> Any:
-    """The value as JSON has it; arrays are added to `tensors` by the name `where`.
+    """Encode a value as JSON. Arrays are added to `tensors` under the name `where`.
 
     Raises
     ------
     ModelFileError
-        If a file has no place for such a value.
+        If a file cannot hold this value.
 
     Examples
     --------
@@ -138,19 +138,19 @@ def _encode_loss(loss: losses.RankingLoss) -> dict[str, Any]:
     name = type(loss).__name__
     if name not in _LOSSES or type(loss) is not getattr(losses, name):
         raise ModelFileError(
-            f"the loss {_short(loss)} is a function of one's own, and a file holds no programs. Keep it beside "
-            "a file of the model after model.set_params(loss='ap'): predictions are the same, `score` is not"
+            f"the loss {_short(loss)} is a function of yours, and model files hold no code. To save the "
+            "model without it, first call model.set_params(loss='ap'): predictions stay the same, `score` does not"
         )
     return {"loss": [name, [[parameter, getattr(loss, parameter)] for parameter in _LOSSES[name]]]}
 
 
 def decode(value: Any, tensors: dict[str, NDArray[Any]], depth: int = 0) -> Any:
-    """The value that `encode` has made this of.
+    """The value that `encode` encoded.
 
     Raises
     ------
     ValueError, TypeError, KeyError, …
-        If nothing is encoded like this.
+        If `encode` writes nothing like this.
     """
     if depth > _DEEPEST:
         raise ValueError("values are nested too deep")

@@ -8,12 +8,12 @@ __all__ = ["ModelFileError"]
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be written to a file, or a file that cannot be read as a model, told in one line.
+    """A model cannot be written to a file, or a file cannot be read as a model. The message is one line.
 
     Attributes
     ----------
     path : str or None
-        The file, as it was given; None where the model is at fault.
+        The file as given. None if the error is about the model.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a file is that is no model file, by its first bytes: so that the message can name it."""
+"""Recognise files that are not model files by their first bytes, so that the message can name them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_HEADER = 100_000_000
 
 
 def describe_foreign(raw: bytes) -> str | None:
-    """What is wrong with the first bytes of a model file; None if nothing is.
+    """What is wrong with the first bytes of a model file. None if nothing is.
 
     Examples
     --------
@@ -43,11 +43,11 @@ def describe_foreign(raw: bytes) -> str | None:
         return "the file is compressed by zlib, as joblib does with pickles: it is not loaded"
     for magic, name in _MAGICS.items():
         if raw.startswith(magic):
-            return f"the file is {name}, no model file"
+            return f"the file is {name}, not a model file"
     if len(raw) < 8:
         return f"the file is cut off: it has {len(raw)} bytes"
     if raw[8:9] == b"{":
         return f"the header is damaged: its length is given as {length} bytes"
     if len(raw) == 8 and length <= _LONGEST_HEADER:
         return "the file is cut off: it has 8 bytes"
-    return f"the file is no safetensors file: it begins with {raw[:8]!r}"
+    return f"the file is not a safetensors file: it begins with {raw[:8]!r}"

@@ -1,4 +1,4 @@
-"""`save` and `load`: a fitted model as one safetensors file. The format is specified in docs/model-files.md."""
+"""`save` and `load`: a fitted model as one safetensors file. docs/model-files.md specifies the format."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ def _estimator(name: str) -> Any:
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a file that holds numbers and text, no program.
+    """Write a fitted model to a file that holds numbers and text, but no code.
 
-    Equal models give equal bytes. `load` gives back an estimator with the same bits in every attribute.
+    Equal models give equal bytes. `load` returns an estimator with the same bits in every attribute.
 
     Parameters
     ----------
     model : fitted estimator
-        Any of rankhinge's. Of a pipeline save the last step, or all of it by skops.
+        An estimator of rankhinge. For a pipeline, save its last step, or save all of it with skops.
     path : path
-        Replaced when the file is complete, not before.
+        An existing file is replaced only when the new one is complete.
 
     Raises
     ------
     ModelFileError
-        If the model is not fitted, is none of ours, or has a part that a file cannot hold, such as a loss of one's own.
+        If the model is not fitted, is not an estimator of rankhinge, or has a part that a file cannot hold, such as a
+        loss written by you.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def _serialised(model: Any) -> bytes:
 
     name = type(model).__name__
     if name not in _ROOMS or type(model) is not _estimator(name):
-        raise ModelFileError(f"{name} has no file: those that have one are {', '.join(_ROOMS)}")
+        raise ModelFileError(f"{name} cannot be saved. Estimators that can: {', '.join(_ROOMS)}")
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -96,7 +97,7 @@ def _serialised(model: Any) -> bytes:
     state = model.__getstate__()
     parameters = model.get_params(deep=False)
     if "checkpoint" in parameters:
-        # A path of this machine, which says nothing about the model.
+        # A path says nothing about the model.
         parameters["checkpoint"] = None
     fitted = {key: value for key, value in state.items() if key not in parameters and key != "_sklearn_version"}
     head = {
@@ -120,7 +121,7 @@ def _digest(raw: bytes) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A short form for readers that know JSON only; nan and the infinities are text."""
+    """A short form for readers that only know JSON. nan and infinities are text."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):
@@ -144,7 +145,7 @@ def _versions() -> dict[str, str]:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """A model from a file that `save` has written; no program in it is run, for it can hold none.
+    """Load a model that `save` wrote. The file holds no code, and none is run.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is no such file, was cut off or changed, or needs a newer rankhinge: the message says which.
+        If the file is not a model file, is cut off or changed, or needs a newer rankhinge. The message says which.
 
     Examples
     --------
@@ -189,12 +190,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     except ModelFileError as error:
         raise ModelFileError(error.what, name) from None
     except Exception as error:
-        # The digest is right, so the file is as it was written: by another program.
+        # The digest is right, so the file is intact, but another program wrote it.
         raise ModelFileError(f"the contents do not fit together: {type(error).__name__}: {error}", name) from None
 
 
 def _head(raw: bytes, path: str) -> dict[str, Any]:
-    """The description of the model, once the file is known to be whole."""
+    """The description of the model, after a check that the file is complete."""
     foreign = describe_foreign(raw)
     if foreign:
         raise ModelFileError(foreign, path)
@@ -221,7 +222,7 @@ def _head(raw: bytes, path: str) -> dict[str, Any]:
         raise ModelFileError(f"the file is cut off or continued: it has {len(raw)} bytes instead of {end}", path)
     digest = head.get("sha256")
     if not isinstance(digest, str) or _digest(raw.replace(digest.encode(), _ZEROS.encode(), 1)) != digest:
-        raise ModelFileError("the file has been changed since it was written: its SHA-256 is another", path)
+        raise ModelFileError("the file has been changed since it was written: its SHA-256 differs", path)
     return head
 
 
@@ -238,6 +239,6 @@ def _restored(head: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> Any:
     for key, value in head["fitted"].items():
         # Methods and properties of the class are no place for data.
         if not key.isidentifier() or key.startswith("__") or callable(getattr(kind, key, None)):
-            raise ModelFileError(f"{key!r} is no name of a fitted attribute")
+            raise ModelFileError(f"{key!r} is not the name of a fitted attribute")
         setattr(model, key, decode(value, tensors))
     return model

@@ -48,27 +48,27 @@ def _library(name: str, purpose: str) -> Any:
 
 
 def to_onnx(model: Any, *, dtype: DTypeLike = np.float64) -> Any:
-    """The model as an ONNX graph (extra ``onnx``; for pipelines also skl2onnx).
+    """Convert a model to an ONNX graph (extra ``onnx``; for pipelines also skl2onnx).
 
-    The graph has the input ``X`` of shape (n, d) and the output ``scores``, which is `decision_function`, or `predict`
-    of an `SVMRanker`. Classifiers have the output ``label`` too, which is `predict`. Products are summed in float64,
-    whatever the input: float32 loses no more than its own rounding.
+    The graph has an input ``X`` of shape (n, d) and an output ``scores``: `decision_function`, or `predict` of an
+    `SVMRanker`. Classifiers also have an output ``label``, which is `predict`. Products are summed in float64 even for
+    float32 input, so that only the rounding of the input and the output is lost.
 
     Parameters
     ----------
     model : fitted RankSVC, SVMRanker, their CV classes, ApproximateRankSVC, or a Pipeline that ends in one
     dtype : dtype, default float64
-        Of the input and the scores: float32 or float64.
+        The type of the input and the scores: float32 or float64.
 
     Returns
     -------
     onnx.ModelProto
-        ``path.write_bytes(to_onnx(model).SerializeToString())`` makes a file of it.
+        ``path.write_bytes(to_onnx(model).SerializeToString())`` writes it to a file.
 
     Raises
     ------
     ModelFileError
-        If the model has no such graph.
+        If the model cannot be converted.
     ModuleNotFoundError
         Without onnx, and for pipelines without skl2onnx.
 
@@ -130,23 +130,23 @@ def _classes(model: Any) -> NDArray[Any]:
     classes = np.asarray(model.classes_)
     if classes.dtype.kind in "OU":
         if not all(isinstance(name, str) for name in classes.tolist()):
-            raise ModelFileError(f"classes_ are {classes.tolist()}: ONNX knows text and numbers, not both at once")
+            raise ModelFileError(f"classes_ are {classes.tolist()}: ONNX takes text or numbers, but not both")
         return classes.astype(object)
     return classes
 
 
 def _recipe(model: Any, dtype: np.dtype[Any]) -> _Recipe:
-    """What a linear model computes, found out by its public face alone."""
+    """What a linear model computes, from its public attributes alone."""
     name = type(model).__name__
     if name not in _LINEAR or type(model) is not getattr(importlib.import_module("rankhinge.svm"), name):
         hint = ": it looks for the best candidate of each bag" if name.startswith("Latent") else ""
-        raise ModelFileError(f"{name} has no ONNX graph{hint}. Those that have one: {', '.join(_LINEAR)}")
+        raise ModelFileError(f"{name} cannot be converted to ONNX{hint}. Estimators that can: {', '.join(_LINEAR)}")
     is_classifier = hasattr(model, "classes_")
     weights = np.atleast_2d(np.asarray(model.coef_, np.float64)).T
     if weights.shape[0] != int(model.n_features_in_):
         raise ModelFileError(
-            f"the model has weights for {weights.shape[0]} of {model.n_features_in_} columns: ONNX has no column that "
-            "names the query. Fit without qid_column"
+            f"the model has weights for {weights.shape[0]} of {model.n_features_in_} columns: an ONNX graph has no "
+            "column of query ids. Fit without qid_column"
         )
     constants = {"weights": np.ascontiguousarray(weights)}
     nodes = [_Node("Cast", ["X"], "wide", {"to": 11})] if dtype == np.float32 else []
@@ -194,11 +194,11 @@ def _of_pipeline(model: Any, dtype: np.dtype[Any]) -> Any:
         )
     except (RuntimeError, NotImplementedError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ModelFileError(f"a step before {type(last).__name__} has no ONNX graph: {reason}") from None
+        raise ModelFileError(f"a step before {type(last).__name__} cannot be converted to ONNX: {reason}") from None
 
 
 def register_converters() -> None:
-    """Make our estimators known to skl2onnx, so that its converters take pipelines that end in one.
+    """Register rankhinge's estimators with skl2onnx, so that it converts pipelines that end in one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The safetensors format, written and read by NumPy alone: a plain install can keep models, too.
+"""The safetensors format, written and read with NumPy alone, so that a plain installation can save models.
 
 Eight bytes with the length of the header, little-endian; the header, JSON, filled up with blanks to a multiple of 8;
 the tensors, one after the other, little-endian and in C order. The order is that of the library ``safetensors``, the
@@ -74,7 +74,7 @@ def load(raw: bytes) -> dict[str, NDArray[Any]]:
         dtype = np.dtype(_TYPES[table["dtype"]]).newbyteorder("<")
         if not start <= begin <= end <= len(raw):
             raise ValueError(f"the tensor {name!r} lies outside the file")
-        # A copy: what is fitted can be written to.
+        # A copy, so that fitted arrays are writable.
         found = np.frombuffer(raw[begin:end], dtype=dtype).astype(dtype.newbyteorder("="))
         tensors[name] = found.reshape(table["shape"])
     return tensors

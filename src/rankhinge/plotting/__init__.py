@@ -1,6 +1,6 @@
-"""Pictures in scikit-learn's manner (extra ``plot``): how a fit converged, what C does, two models query by query.
+"""Displays in scikit-learn's style (extra ``plot``): convergence, a path over C, two models query by query.
 
-Precision-recall curves are scikit-learn's: `sklearn.metrics.PrecisionRecallDisplay`.
+For precision-recall curves use `sklearn.metrics.PrecisionRecallDisplay`.
 """
 
 from rankhinge._public import publish

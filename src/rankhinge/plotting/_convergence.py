@@ -13,16 +13,17 @@ __all__ = ["ConvergenceDisplay"]
 
 
 class ConvergenceDisplay:
-    """Objective and lower bound of a fit, and the proved relative gap between them, over the passes or the time.
+    """Objective, lower bound and proved relative gap of a fit, over passes, time or iterations.
 
     Parameters
     ----------
     history : dict of ndarray
-        ``primal``, ``dual``, ``gap`` and the abscissa, as `history_` of a model: of shape (n_steps,) or (K, n_steps).
+        ``primal``, ``dual``, ``gap`` and the abscissa, as in `history_` of a model, of shape (n_steps,) or (K,
+        n_steps).
     tol : float, optional
-        The gap at which a fit ends: a line.
+        The gap at which the fit ends, drawn as a line.
     names : list, optional
-        Of the K problems.
+        The names of the K problems.
     estimator_name : str, optional
 
     Attributes
@@ -55,7 +56,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, over: str = "passes", ax: Any = None) -> Self:
-        """The display of a fitted model; see `plot` for the rest.
+        """Display a fitted model.
 
         Parameters
         ----------
@@ -78,7 +79,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_history(cls, history: dict[str, NDArray[Any]], *, over: str = "passes", ax: Any = None) -> Self:
-        """The display of a history of one's own.
+        """Display a history that is given as arrays.
 
         Parameters
         ----------
@@ -89,7 +90,7 @@ class ConvergenceDisplay:
         return cls(history).plot(over=over, ax=ax)
 
     def plot(self, *, over: str = "passes", ax: Any = None) -> Self:
-        """Draw objective and bound at the left, the gap at the right.
+        """Draw the objective and its bound on the left, the gap on the right.
 
         Parameters
         ----------

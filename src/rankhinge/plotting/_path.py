@@ -1,4 +1,4 @@
-"""What the strength of a bound does to a metric."""
+"""A metric over the strength of a bound."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["PathDisplay"]
 
 
 class PathDisplay:
-    """A metric on the test parts of a cross-validation over C: the mean, one standard error, and each fold.
+    """A cross-validated metric over C: the mean, one standard error, and each fold.
 
     Parameters
     ----------
     Cs : ndarray of shape (n_Cs,)
     scores : ndarray of shape (n_Cs, n_folds)
     chosen : float, optional
-        The C that was chosen: a line.
+        The chosen C, drawn as a line.
     metric : str, default "score"
     name : str, optional
 
@@ -29,7 +29,7 @@ class PathDisplay:
     ax_ : matplotlib axes
     figure_ : matplotlib figure
     line_ : matplotlib line
-        Of the mean.
+        The line of the mean.
 
     Examples
     --------
@@ -63,27 +63,27 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, problem: int | None = None, ax: Any = None) -> Self:
-        """The display of a fitted search; of the tight bound the path of the best start and scale.
+        """Display a fitted search. For the tight bound: the path over `reach` of the best start and scale.
 
         Parameters
         ----------
         estimator : fitted RankSVCCV or SVMRankerCV
         problem : int, optional
-            Which of the K labels; of one there is no choice.
+            Which of the K labels to draw, if there are several.
         ax : matplotlib axes, optional
         """
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator)
         if not hasattr(estimator, "scores_"):
-            raise ValueError(f"{type(estimator).__name__} has no path: take RankSVCCV or SVMRankerCV")
+            raise ValueError(f"{type(estimator).__name__} has no path: use RankSVCCV or SVMRankerCV")
         tight, scores = hasattr(estimator, "reaches_"), np.asarray(estimator.scores_)
         # The tight bound has a strength of its own.
         Cs, chosen = (estimator.reaches_, estimator.reach_) if tight else (estimator.Cs_, estimator.C_)
         Cs, chosen, n_problems = np.asarray(Cs), np.ravel(chosen), np.size(chosen)
         if n_problems > 1:
             if problem is None:
-                raise ValueError(f"there are {n_problems} labels: choose one by problem=0, …")
+                raise ValueError(f"there are {n_problems} labels: choose one with problem=0, …")
             scores = scores[problem]
         Cs, scores = _best_path(np.broadcast_to(Cs, scores.shape[:-1]) if tight else Cs, scores)
         metric = getattr(estimator, "scoring", None) or estimator.loss
@@ -94,7 +94,7 @@ class PathDisplay:
 
     @classmethod
     def from_scores(cls, Cs: ArrayLike, scores: ArrayLike, *, metric: str = "score", ax: Any = None) -> Self:
-        """The display of scores that were found otherwise.
+        """Display scores from another search.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class PathDisplay:
         return cls(Cs, scores, metric=metric).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw it.
+        """Draw the path.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class PathDisplay:
 
 
 def _best_path(Cs: NDArray[Any], scores: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of the paths for several starts and scales the one with the best mean."""
+    """The path with the best mean, of those for several starts and scales."""
     if scores.ndim == 2:
         return Cs, scores
     flat_scores, flat_Cs = scores.reshape(-1, *scores.shape[-2:]), Cs.reshape(-1, Cs.shape[-1])

@@ -14,19 +14,19 @@ __all__ = ["PerQueryDisplay"]
 
 
 class PerQueryDisplay:
-    """Two models query by query: the difference of a metric, sorted, so that areas are sums.
+    """Compare two models query by query: the sorted differences of a metric, so that areas are sums.
 
     Parameters
     ----------
     first, second : ndarray of shape (n_queries,)
-        The metric of each model; nan where a query does not count.
+        The metric of each model. nan where a query does not count.
     names : pair of str
     metric : str, default "metric"
 
     Attributes
     ----------
     differences_ : ndarray
-        Second less first, sorted; queries that count.
+        Second minus first, sorted, for the queries that count.
     ax_ : matplotlib axes
     figure_ : matplotlib figure
 
@@ -49,7 +49,7 @@ class PerQueryDisplay:
         self.first, self.second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
         if self.first.ndim != 1 or self.first.shape != self.second.shape:
             raise ValueError(
-                f"both models need one value a query, got shapes {self.first.shape} and {self.second.shape}"
+                f"both models need one value per query, got the shapes {self.first.shape} and {self.second.shape}"
             )
         self.names, self.metric = names, metric
 
@@ -63,7 +63,7 @@ class PerQueryDisplay:
         metric: str = "metric",
         ax: Any = None,
     ) -> Self:
-        """The display of values of each query.
+        """Display given values of each query.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class PerQueryDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """The display of two models' scores of the same rows.
+        """Display the metric of two models' scores of the same rows.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class PerQueryDisplay:
 
     @classmethod
     def from_estimators(cls, first: Any, second: Any, X: Any, y: ArrayLike, *, qid: Any, **options: Any) -> Self:
-        """The display of two fitted rankers on the same lists.
+        """Display two fitted rankers on the same lists.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class PerQueryDisplay:
         return cls.from_scores(y, *scores, qid=qid, **options)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw it.
+        """Draw the differences.
 
         Parameters
         ----------

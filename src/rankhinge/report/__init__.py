@@ -1,4 +1,4 @@
-"""One HTML page about a model and data: what it gets right, where it fails, and how it was made (extra ``report``)."""
+"""One HTML page about a model (extra ``report``): what it gets right, where it fails, and how it was made."""
 
 from rankhinge.report.facts import Extreme, Facts, gather
 from rankhinge.report.page import render

@@ -14,7 +14,7 @@ _POSITIONS = 1000
 
 
 def confusion(relevant: NDArray[np.bool_], scores: NDArray[np.float64], threshold: float) -> dict[str, int]:
-    """The four counts if rows with a score of at least the threshold are taken.
+    """The four counts if rows that score at least the threshold are called positive.
 
     Examples
     --------
@@ -29,11 +29,11 @@ def confusion(relevant: NDArray[np.bool_], scores: NDArray[np.float64], threshol
 
 
 def thresholds(relevant: NDArray[np.bool_], scores: NDArray[np.float64], own: float | None) -> dict[str, Any]:
-    """Thresholds in descending order, how many relevant and other rows each takes, and where the slider begins.
+    """Thresholds in descending order, the relevant and other rows that each takes, and where the slider begins.
 
-    With more different scores than the slider has positions, half of the positions are even in recall and half in the
-    logarithm of the number of rows taken. `own` is the model's threshold, which is always among them; None: the slider
-    begins at the greatest F1.
+    If there are more scores than positions of the slider, half of the positions are spaced evenly in recall and half in
+    the logarithm of the number of rows taken. `own`, the model's threshold, is always among them. None: the slider
+    begins at the largest F1.
     """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]

@@ -1,4 +1,4 @@
-"""What the page shows, computed: figures, curve, extremes, queries, convergence."""
+"""Compute what the page shows: metrics, curve, extremes, queries, convergence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Extreme:
-    """A row that is far from where it belongs: `misplaced` rows of the other kind are on the wrong side of it."""
+    """A badly placed row: `misplaced` rows of the other kind are on its wrong side."""
 
     name: str
     query: str | None
@@ -76,20 +76,20 @@ def gather(
     headline : dict
         Metrics by name, with their intervals.
     confidence : float
-        Of the intervals.
+        The level of the intervals.
     qid : ndarray of shape (n,), optional
     names : sequence of str, optional
-        What rows are called. None: by their numbers.
+        The names of the rows. Default: their numbers.
     image : callable, optional
         From the number of a row to a ``data:`` address of its image, or None.
     own_threshold : float, optional
-        Where the model itself cuts.
+        The model's own threshold.
     options : callable, optional
         Further arguments of a metric, by its name.
     convergence : dict, optional
         ``"gap"``, ``"primal"``, ``"dual"`` by iteration.
     provenance : dict, optional
-        What is to be told about model, data and program.
+        Facts about model, data and program.
 
     Returns
     -------

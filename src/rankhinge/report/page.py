@@ -1,4 +1,4 @@
-"""The page itself: a template, a style and a script, in one file that asks for nothing else."""
+"""The page itself: template, style and script in one self-contained file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["render"]
 
 
 def render(facts: Facts) -> str:
-    """The page as HTML, complete in itself.
+    """Render the page as self-contained HTML.
 
-    Text is escaped by the template; a Content-Security-Policy lets the browser run the one script and apply the one
-    style whose digests it names, show images that are in the page, and load nothing.
+    The template escapes text. A Content-Security-Policy allows the one script and the one style whose digests it names,
+    and images inside the page. The browser loads nothing else.
 
     Parameters
     ----------
