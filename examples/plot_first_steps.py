@@ -3,7 +3,7 @@ First steps: find the eights
 ============================
 
 One digit in ten is an 8. We want a list of images with the 8s at the top, and judge it by average precision. Three
-linear models learn from the same raw pixels, all with their default settings.
+linear models with default settings learn from the same pixels.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """
-Metric learning: ``RetrievalLoss`` in the place of SmoothAP
-===========================================================
+Metric learning: ``RetrievalLoss`` in place of SmoothAP
+=======================================================
 
-A small network maps digits to points of a sphere; digits of one class shall find each other. In a loop with
+A small network maps digits to points of a sphere. Digits of one class should be close to each other. In a loop with
 pytorch-metric-learning's SmoothAP, two things change::
 
     criterion = SmoothAPLoss()                   ->  criterion = RetrievalLoss("ap", scale=16.0)
