@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from pathlib import Path
 
@@ -26,7 +28,13 @@ def make_batch(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(40, 5, generator=generator, dtype=torch.float64), relevant
 
 
+def loopback() -> str:
+    """The name of the loopback interface: gloo takes the host's own otherwise, whose name may lead nowhere."""
+    return next(name for _, name in socket.if_nameindex() if name.lower().startswith("lo"))
+
+
 def main(rank: int, n_processes: int, folder: Path) -> None:
+    os.environ["GLOO_SOCKET_IFNAME"] = loopback()
     dist.init_process_group("gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=n_processes)
     model = DistributedDataParallel(make_layer())
     criterion = RankHingeLoss("ap")
