@@ -142,6 +142,21 @@ MESSAGES = [
     ("1 2:1.797e308\n", {"dtype": np.float32}, "f.txt:1: the value of feature 2 is beyond float32, '1.797e308'"),
     ("1 2:1.798e308\n", {}, "f.txt:1: the value of feature 2 is beyond float64, '1.798e308'"),
     ("1 2:-inf\n", {}, "f.txt:1: the value of feature 2 is beyond float64, '-inf'"),
+    # Python reads this one, because the kernel cannot tell how to round it. Tabs separate as blanks do.
+    *(
+        (
+            f"0 1:1\n1{blank}1:5{blank}2:1797693134862315807931234567890e279{blank}3:1\n",
+            {},
+            "f.txt:2: the value of feature 2 is beyond float64, '1797693134862315807931234567890e279'",
+        )
+        for blank in (" ", "\t", "\t ", " \t", "\r")
+    ),
+    ("1\t1:5\t2:x\n", {}, "f.txt:1: the value of feature 2 is not a number, 'x'"),
+    (
+        "1\t1:5\t2:NULL\n",
+        {},
+        "f.txt:1: the value of feature 2 is missing, 'NULL': pass missing_values='zero', 'minimum' or 'nan'",
+    ),
     (
         "1 0:1 1:2\n0 0:1 1:2\n0 1:1 2:3\n",
         {},

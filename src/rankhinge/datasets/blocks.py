@@ -76,7 +76,8 @@ class Block:
                     if np.isinf(self.values[entry]):
                         row = int(np.searchsorted(self.ends, entry, side="right"))
                         line = int(self.lines[row]) if row < self.lines.size else int(self.found[kernels.LINE])
-                        begin = text[:begin].tobytes().rfind(b" ") + 1
+                        # Back from the value, over the colon, to where its index begins.
+                        begin = len(text[: begin - 1].tobytes().rstrip(b"0123456789"))
                         self.found[[kernels.ERROR, kernels.PLACE, kernels.LINE]] = kernels.BAD["beyond"], begin, line
                         return
 
