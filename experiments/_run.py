@@ -3,18 +3,25 @@
 A *cell* is one figure of an experiment, under a key such as ``ap/phoning``. It is written to
 ``results/<name>.json`` as soon as it is known, together with the commit of the code that made it, so that a run that
 was stopped goes on where it was. The page is made of the cells alone.
+
+A cell keeps a fingerprint of its settings: one that was made with other settings is made anew. Cells without one are
+older than that; they are kept, and the run and the page say so.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +68,38 @@ def commit_of_code() -> str:
     return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
 
 
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One process at a time writes these results; a process that is killed lets go."""
+    path = ROOT / ".make" / "experiments" / f"{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def fingerprint(settings: Mapping[str, Any], key: str) -> str:
+    """Of the settings whose name begins this key; empty where there are none."""
+
+    def plain(value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        raise TypeError(f"settings are numbers, strings, lists, mappings and dataclasses; this is a {type(value)}")
+
+    mine = {prefix: value for prefix, value in settings.items() if key.startswith(prefix)}
+    text = json.dumps(mine, sort_keys=True, default=plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:8] if mine else ""
+
+
+def core_seconds() -> float:
+    """Time of the processor that this process and those it waited for have had."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
 class Run:
     """The cells of one experiment.
 
@@ -69,25 +108,66 @@ class Run:
     name : str
     quick : bool
         A trial: cells go to `SCRATCH`, and experiments are asked to be small.
+    anew : bool
+        Forget the cells there are.
     only : sequence of str
         Keys that contain none of these are not computed.
     fetch : bool
         Whether an experiment may fetch what is published as a package.
+    settings : mapping
+        What cells depend on, by the beginnings of their keys; ``""`` is for all of them. A cell that was made with
+        others is forgotten.
     """
 
     def __init__(
-        self, name: str, *, quick: bool = False, anew: bool = False, only: Sequence[str] = (), fetch: bool = False
+        self,
+        name: str,
+        *,
+        quick: bool = False,
+        anew: bool = False,
+        only: Sequence[str] = (),
+        fetch: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.name, self.quick, self.only, self.fetch = name, quick, tuple(only), fetch
+        self.settings = dict(settings or {})
         self.folder = SCRATCH if quick else ROOT / "experiments" / "results"
         self.path = self.folder / f"{name}.json"
-        known = {} if anew or quick or not self.path.exists() else json.loads(self.path.read_text("utf-8"))
-        self._cells: dict[str, dict[str, Any]] = known.get("cells", {})
-        self.facts: dict[str, Any] = known.get("facts", {})
-        self.machine: dict[str, Any] = known.get("machine", {})
+        known = self._written()
+        self._cells: dict[str, dict[str, Any]] = {
+            key: cell for key, cell in known.get("cells", {}).items() if not anew and self._fits(key, cell)
+        }
+        # What is forgotten must not come back from the file, which other runs write too.
+        self._forgotten = {key: cell for key, cell in known.get("cells", {}).items() if key not in self._cells}
+        self.facts: dict[str, Any] = {} if anew else known.get("facts", {})
+        self.machine: dict[str, Any] = {} if anew else known.get("machine", {})
         self._commit = commit_of_code()
-        self._seconds = 0.0
+        self._seconds, self._core_seconds = 0.0, 0.0
         self._expected, self._done, self._began, self._shown = 0, 0, time.perf_counter(), 0.0
+
+    def _written(self) -> dict[str, Any]:
+        """What the file holds; a trial begins with nothing."""
+        if self.quick or not self.path.exists():
+            return {}
+        content: dict[str, Any] = json.loads(self.path.read_text("utf-8"))
+        return content
+
+    def _fits(self, key: str, cell: Mapping[str, Any]) -> bool:
+        """Whether a cell has these settings, or is from before settings were kept."""
+        wanted = fingerprint(self.settings, key)
+        return not wanted or cell.get("settings", wanted) == wanted
+
+    def _take_others(self) -> None:
+        """The cells that other runs of the same script have written meanwhile."""
+        for key, cell in self._written().get("cells", {}).items():
+            if key not in self._cells and cell != self._forgotten.get(key) and self._fits(key, cell):
+                self._cells[key] = cell
+
+    def notices(self) -> list[str]:
+        """What whoever starts a run should know of the cells there are."""
+        old = sum(bool(fingerprint(self.settings, key)) and "settings" not in cell for key, cell in self._cells.items())
+        lines = [f"{len(self._forgotten)} cells of other settings or of old are made anew"] if self._forgotten else []
+        return lines + ([f"{old} cells are kept that do not say with which settings they were made"] if old else [])
 
     def expect(self, n_cells: int) -> None:
         """So many cells are still to come: for the bar."""
@@ -97,15 +177,26 @@ class Run:
         """The value under this key, computed and written unless it is known; None where `only` leaves it out."""
         self._done += 1
         if key not in self._cells:
+            self._take_others()
+        if key not in self._cells:
             if self.only and not any(part in key for part in self.only):
                 return None
             self._show(key)
             start, others = time.perf_counter(), self._seconds
+            core_start, core_others = core_seconds(), self._core_seconds
             value = compute()
             # A cell may be made of others, whose time is theirs.
             own = time.perf_counter() - start - (self._seconds - others)
+            own_core = core_seconds() - core_start - (self._core_seconds - core_others)
             self._seconds += own
-            self._cells[key] = {"value": value, "commit": self._commit, "seconds": round(own, 3)}
+            self._core_seconds += own_core
+            self._cells[key] = {
+                "value": value,
+                "commit": self._commit,
+                "seconds": round(own, 3),
+                "core_seconds": round(own_core, 3),
+                "settings": fingerprint(self.settings, key),
+            }
             self.write()
         return self[key]
 
@@ -119,8 +210,13 @@ class Run:
         return [key for key in self._cells if key.startswith(prefix)]
 
     def write(self) -> None:
+        """Write the cells, with those that other runs have written; the file is whole at any time."""
         self.machine = machine_facts("rankhinge", "numpy", "scipy", "numba", "sklearn")
-        write_json(self.path, {"machine": self.machine, "facts": self.facts, "cells": self._cells})
+        with locked(self.name):
+            self._take_others()
+            draft = self.path.with_suffix(".tmp")
+            write_json(draft, {"machine": self.machine, "facts": self.facts, "cells": self._cells})
+            draft.replace(self.path)
 
     def _show(self, key: str) -> None:
         """One line on standard error: a bar, the cell at hand and the time so far."""
@@ -137,18 +233,41 @@ class Run:
     def provenance(self) -> str:
         """What a page says about where its figures come from."""
         commits = Counter(cell["commit"] for cell in self._cells.values())
-        minutes = sum(cell["seconds"] for cell in self._cells.values()) / 60
         made = " and ".join(f"`{commit}` ({n} cells)" for commit, n in commits.most_common())
         machine = ", ".join(f"{key} {value}" for key, value in self.machine.items())
         plus = " A plus: with changes that were not committed yet." if any("+" in name for name in commits) else ""
         return (
             f"Generated from `experiments/results/{self.name}.json` by `make experiments ONLY={self.name}`; do not "
-            f"edit by hand.\nCode: commit {made}.{plus} {minutes:.0f} minutes in all.\nMachine: {machine}.\n"
+            f"edit by hand.\nCode: commit {made}.{plus} {self._times()}\nMachine: {machine}.\n"
         )
 
+    def _times(self) -> str:
+        """Time of one core and by the clock; a page whose cells are all older says what they know."""
+        cells = list(self._cells.values())
+        minutes = sum(cell["seconds"] for cell in cells) / 60
+        timed = [cell["core_seconds"] for cell in cells if "core_seconds" in cell]
+        if not timed:
+            return f"{minutes:.0f} minutes in all."
+        text = f"{sum(timed) / 60:.0f} minutes of one core; {minutes:.0f} by the clock."
+        if len(timed) < len(cells):
+            text += (
+                f" {len(cells) - len(timed)} cells are older: they know neither their settings nor the time of the "
+                "core."
+            )
+        return text
 
-def main(name: str, text: str, work: Callable[[Run], None], page: Callable[[Run], str]) -> None:
-    """The command line of an experiment: compute what is missing, then write the page."""
+
+def main(
+    name: str,
+    text: str,
+    work: Callable[[Run], None],
+    page: Callable[[Run], str],
+    settings: Mapping[str, Any] | None = None,
+) -> None:
+    """The command line of an experiment: compute what is missing, then write the page.
+
+    `settings` are what the cells depend on, as `Run` takes them. A page is redrawn from all the cells there are.
+    """
     parser = argparse.ArgumentParser(description=text.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a trial of some seconds; results go to .make/experiments")
     parser.add_argument("--redraw", action="store_true", help="the page from the results there are")
@@ -156,9 +275,11 @@ def main(name: str, text: str, work: Callable[[Run], None], page: Callable[[Run]
     parser.add_argument("--only", nargs="+", default=(), metavar="TEXT", help="compute cells whose key contains one")
     parser.add_argument("--fetch", action="store_true", help="fetch data published as a package, by its client")
     options = parser.parse_args()
-    run = Run(name, quick=options.quick, anew=options.anew, only=options.only, fetch=options.fetch)
+    known = None if options.redraw else settings
+    run = Run(name, quick=options.quick, anew=options.anew, only=options.only, fetch=options.fetch, settings=known)
     warnings.simplefilter("ignore")
     if not options.redraw:
+        print(*run.notices(), sep="\n", end="\n" if run.notices() else "", file=sys.stderr)
         try:
             work(run)
         except MissingData as error:
