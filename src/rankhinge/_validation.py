@@ -21,6 +21,7 @@ __all__ = [
     "check_scores",
     "describe_bad_score",
     "encode_queries",
+    "refuse_dask",
     "refuse_masked",
     "refuse_missing",
     "warn_user",
@@ -33,6 +34,8 @@ QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
 # Whose lines a warning does not point at.
 _INSIDE = ("rankhinge", "sklearn", "joblib", "torch", "contextlib")
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+# Packages of collections that are computed when NumPy asks for their values.
+_LAZY = ("dask", "dask_expr")
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -43,8 +46,21 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def refuse_dask(values: Any, name: str) -> None:
+    """Raise if the values are a dask collection: NumPy would load it whole, and say nothing."""
+    if type(values).__module__.partition(".")[0] in _LAZY:
+        raise TypeError(
+            f"{name} is a dask collection, which would be loaded whole here: call .compute() on it if it fits into "
+            "memory, or write it to a file with rankhinge.spool; RankSVC, SVMRanker and their CV classes take X, and "
+            "y beside it, as they are"
+        )
+
+
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise if an entry of a masked array is masked: what lies under a mask is no value."""
+    """Raise if the values are not all there: some are masked, and are no values, or dask would have to compute them."""
+    if type(values) is np.ndarray:
+        return
+    refuse_dask(values, name)
     if isinstance(values, np.ma.MaskedArray):
         for place in np.argwhere(np.ma.getmaskarray(values))[:1]:
             raise ValueError(f"{name}[{', '.join(map(str, place))}] is masked")

@@ -78,7 +78,8 @@ def rows_of(X: Any, y: Any, mask: Any = None) -> Rows:
 def _mask_of(mask: Any, shape: tuple[int, ...], lengths: tuple[int, ...]) -> list[Any]:
     """Delayed blocks of a mask for a y of this shape, in chunks of so many rows."""
     refuse_flat(shape)
-    refuse_masked(mask, "mask")
+    if isinstance(mask, np.ma.MaskedArray):
+        refuse_masked(mask, "mask")
     flags = array_of(mask.toarray() if sparse.issparse(mask) else mask, "mask", lengths)
     # What is flagged with objects or with other numbers than 0 and 1 is refused where it lies.
     if flags.shape != shape or flags.dtype.kind not in "biuO":

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rankhinge._validation import refuse_dask
 from rankhinge.datasets.data import LetorData, Texts
 from rankhinge.datasets.errors import DataError, clipped
 from rankhinge.datasets.sources import MemoryBudget, written
@@ -46,6 +47,8 @@ def save_npz(path: str | os.PathLike[str], data: LetorData) -> None:
     array([7, 7])
     """
     arrays: dict[str, NDArray[Any]] = {}
+    for name in ("X", "y", "qid"):
+        refuse_dask(getattr(data, name), name)
     if sparse.issparse(data.X):
         X = data.X.tocsr()
         parts = (X.data, X.indices, X.indptr, np.array(X.shape, np.int64))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankhinge._validation import refuse_dask
 from rankhinge.datasets.data import Texts
 from rankhinge.datasets.errors import DataError, clipped
 from rankhinge.datasets.sources import text_lines, written
@@ -176,6 +177,8 @@ def dump_run(
     >>> first
     '7 Q0 b 1 0.5 mine'
     """
+    for name, given in (("qid", qid), ("scores", scores)):
+        refuse_dask(given, name)
     queries = np.asarray(qid)
     values = np.asarray(scores, dtype=np.float64)
     names = [f"row{k}" for k in range(values.size)] if document_ids is None else [str(name) for name in document_ids]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from rankhinge._validation import refuse_dask
 from rankhinge.datasets.sources import written
 
 __all__ = ["dump_letor"]
@@ -57,6 +58,8 @@ def dump_letor(
     """
     if index_base not in (0, 1):
         raise ValueError(f"index_base must be 0 or 1, got {index_base!r}")
+    for name, given in (("X", X), ("y", y), ("qid", qid)):
+        refuse_dask(given, name)
     rows: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise ValueError(f"X must be a matrix of numbers, got shape {rows.shape} of {rows.dtype}")

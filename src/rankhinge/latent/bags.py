@@ -307,8 +307,8 @@ def _grouped(bag_ids: QueryIds, n: int) -> tuple[NDArray[Any], NDArray[np.int64]
     """The ids by first appearance, the rows bag by bag (None if they are so already), and the offsets."""
     try:
         ids, codes = encode_queries(bag_ids, n, counted="candidates")
-    except ValueError as error:
-        raise ValueError(str(error).replace("qid", "bag_ids", 1)) from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("qid", "bag_ids", 1)) from None
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=ids.size))])
     if np.all(np.diff(codes) >= 0):
         return ids, None, offsets

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge._validation import QueryIds, as_numbers, encode_queries, warn_user
+from rankhinge._validation import QueryIds, as_numbers, encode_queries, refuse_dask, warn_user
 from rankhinge.losses import RankingLoss
 from rankhinge.problems import Lists, graded_lists
 from rankhinge.problems.gains import Grades, check_relevance, gains_of, grades_of
@@ -22,6 +22,7 @@ class NoUsableList(ValueError):
 
 def without_words(y: Any) -> Any:
     """Relevance as it is, or as numbers if it is not made of these by itself."""
+    refuse_dask(y, "y")
     labels = np.asarray(y)
     # scikit-learn would name neither y nor the entry that is no number.
     return as_numbers(y, "y") if labels.ndim > 0 and labels.dtype.kind in "USO" else y

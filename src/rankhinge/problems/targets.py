@@ -11,7 +11,14 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge._validation import check_mask, refuse_missing, warn_user, without_objects, without_unlabelled
+from rankhinge._validation import (
+    check_mask,
+    refuse_dask,
+    refuse_missing,
+    warn_user,
+    without_objects,
+    without_unlabelled,
+)
 from rankhinge.problems import Lists, one_list
 
 __all__ = [
@@ -61,6 +68,7 @@ def plain_targets(y: Any, mask: ArrayLike | None) -> Any:
 
     Of objects these checks know words only, and would name neither y nor the entry that is missing.
     """
+    refuse_dask(y, "y")
     if mask is not None or getattr(y, "ndim", 0) != 1 or isinstance(y, np.ma.MaskedArray):
         y = without_unlabelled(y, mask)
     labels = None if mask is not None or sparse.issparse(y) else np.asarray(y)

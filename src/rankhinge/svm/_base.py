@@ -85,8 +85,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
                 f"{type(self).__name__} takes no {type(arrays[0]).__name__}: give an array, or use RankSVC or SVMRanker"
             )
         for array, name in zip(arrays, ("X", "y"), strict=False):
-            if isinstance(array, np.ma.MaskedArray):
-                refuse_masked(array, name)
+            refuse_masked(array, name)
         if hasattr(arrays[0], "tocsr"):
             arrays = (in_native_order(arrays[0]), *arrays[1:])
         return validate_data(self, *arrays, accept_sparse=("csr", "csc"), dtype="numeric", reset=reset, **options)
