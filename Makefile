@@ -74,12 +74,16 @@ $(SKLEARN_TESTS): test-sklearn-%: .venv-sklearn-%/.stamp
 	@$(subst $(PY),.venv-sklearn-$*/$(BIN)/python,$(KEYED)) \
 		.venv-sklearn-$*/$(BIN)/python -m pytest -n $(WORKERS) -W default -m sklearn_compat tests $(ARGS)
 
-fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; SEED=0 is the first case
+fuzz: $(STAMPS)/test ## Fit odd data for SECONDS=60, with an independent judge; SEED=0 is the first case; then damaged files
 	@$(KEYED) $(PY) -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers $(WORKERS) $(ARGS)
 	@$(KEYED) $(PY) -m tests.fuzz_files --seed $(SEED)
+	@$(fuzz_command)
 
-fuzz-files: $(STAMPS)/test ## Hand 10,000 damaged files of each kind to the command
-	@$(KEYED) RANKHINGE_MUTATIONS=10000 $(PY) -m pytest -n $(WORKERS) -rP tests/cli/test_bad_files.py $(ARGS)
+fuzz-files: $(STAMPS)/test ## Hand 10,000 damaged files of each kind to the command, from SEED=0 on
+	@$(fuzz_command) $(ARGS)
+
+fuzz_command = $(KEYED) RANKHINGE_MUTATIONS=10000 RANKHINGE_FIRST_SEED=$(SEED) \
+	$(PY) -m pytest -n $(WORKERS) -rP tests/cli/test_bad_files.py
 
 lint: $(STAMPS)/lint ## Check style, formatting and types
 	$(PY) -m ruff check .
