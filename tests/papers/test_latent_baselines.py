@@ -18,7 +18,8 @@ from rankhinge.losses import get_loss
 from rankhinge.papers.machines.assignment import greedy_ranking
 from rankhinge.papers.machines.latent_svc import _less_confusing
 from rankhinge.papers.machines.structural import StructuralObjective
-from tests import brute_force
+from rankhinge.solvers.certificate import HEURISTIC, MESSAGES
+from tests import brute_force, fuzz, judge, judge_machines
 from tests.latent.helpers import bags_and_labels, multilabel_bags
 from tests.svm.helpers import binary
 
@@ -129,6 +130,7 @@ def test_structural_of_single_candidates_is_rank_svc():
     structural = LatentStructuralSVC(C=10.0, tol=1e-6).fit(Bags(X), y)
     assert structural.objective_ == pytest.approx(plain.objective_, rel=1e-5)
     np.testing.assert_allclose(structural.coef_, plain.coef_, rtol=0.02, atol=1e-3)
+    assert (structural.status_, structural.gap_ <= 1e-6) == ("converged", True)
 
 
 @pytest.mark.parametrize("solver", ["cutting-plane", "bundle"])
@@ -141,6 +143,36 @@ def test_structural_fits(solver):
     assert np.all(np.diff(values) <= 0)
     assert model.score(bags, y) > 0.5
     assert model.predict_candidates(bags).shape == (18,)
+
+
+@pytest.mark.parametrize("seed", [702410, 701352])
+def test_a_heuristic_proves_nothing(seed):
+    """Fits whose greedy search has settled far below the true objective, 6.61 instead of 4.0e-5 for one."""
+    case = fuzz.draw(seed)
+    assert case.kind == "structural"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = fuzz.fitted(case, case.X)
+    problem = judge.problems(model, case.X, case.y, bags=case.facts["offsets"])[0]
+    assert float(judge_machines.structural_objective(problem, model.coef_[0])) > 1.2 * model.objective_
+    assert (model.status_, model.gap_) == ("heuristic", np.inf)
+    assert np.all(model.history_["gap"] == np.inf)
+    assert HEURISTIC in MESSAGES
+
+
+def test_a_heuristic_that_has_not_settled_warns():
+    bags, y = bags_and_labels(n=12, sizes=(2, 4))
+    with pytest.warns(ConvergenceWarning, match="ended as max_iter, and nothing is proved"):
+        model = LatentStructuralSVC(C=100.0, max_iter=1, max_outer=1).fit(bags, y)
+    assert (model.status_, model.gap_) == ("max_iter", np.inf)
+
+
+def test_known_candidates_make_the_search_exact():
+    bags, y = bags_and_labels(n=12, sizes=(2, 4))
+    model = LatentStructuralSVC().fit(bags, y, chosen=np.zeros(12, int))
+    first = np.stack([bag[0] for bag in bags])
+    assert (model.status_, model.gap_ <= 1e-3) == ("converged", True)
+    assert model.objective_ == pytest.approx(RankSVC(bound="convex").fit(first, y).objective_, rel=2e-3)
 
 
 def hinge_objective(w, b, bags, y, C, weight):

@@ -27,6 +27,7 @@ from rankhinge.latent.starts import INITS, class_means, first_choice, random_cho
 from rankhinge.latent.whole import Whole
 from rankhinge.problems.targets import Targets, as_targets, encode_targets
 from rankhinge.solvers import Solver
+from rankhinge.solvers.certificate import HEURISTIC
 from rankhinge.svm._base import LinearRankingMachine
 from rankhinge.svm._fitting import earlier_model, interrupts, warn_of_zeros, warn_user
 from rankhinge.svm.fit import Given
@@ -293,7 +294,7 @@ class LatentMachine(BagPredictor):
             "n_iter_": scalar(spread(kept.n_iter)),
             "n_outer_": scalar(spread(kept.n_outer)),
             "status_": str(status[0]) if one else status,
-            "history_": inner_history(kept.histories, usable),
+            "history_": inner_history(kept.histories, kept.exact, usable),
             "outer_history_": {name: spread(rows)[0] if one else spread(rows) for name, rows in outer.items()},
             "chosen_": counted_within_bags(spread(places), bags, usable, one),
             "chosen_history_": choice_tables(kept.choices, problems, bags, usable),
@@ -303,14 +304,20 @@ class LatentMachine(BagPredictor):
 
     def _warn(self, kept: Kept) -> None:
         """Warn of models that rank nothing, and of those that may be far from where the fit would end."""
-        flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & (kept.gap <= self.tol)
+        # Where inference is a heuristic no gap is proved, which is no fault of the fit.
+        settled = (kept.gap <= self.tol) | (np.array(kept.status) == HEURISTIC)
+        flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & settled
         # Where the bound of a loss has its minimum at 0, as those with a cut often have, no C helps.
         remedy = "Scale the features, or choose a larger C; if that does not help, another loss"
         warn_of_zeros(int(flat.sum()), flat.size, remedy)
         if "max_outer" in kept.status:
             message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
-        elif np.max(kept.gap) > self.tol:
-            message = f"an inner problem ended with a relative gap of {np.max(kept.gap):.3g} > tol = {self.tol:g}"
+        elif not settled.all():
+            worst = float(np.max(kept.gap[~settled]))
+            message = f"an inner problem ended with a relative gap of {worst:.3g} > tol = {self.tol:g}"
+            if np.isinf(worst):
+                states = sorted({status for status, ended in zip(kept.status, settled, strict=True) if not ended})
+                message = f"an inner problem ended as {', '.join(states)}, and nothing is proved of it"
         else:
             return
         warn_user(f"{type(self).__name__}: {message}", ConvergenceWarning)

@@ -23,7 +23,7 @@ from rankhinge.latent.objective import moved_planes
 from rankhinge.latent.point import Point
 from rankhinge.latent.starts import ways_from_zero
 from rankhinge.losses import RankingLoss
-from rankhinge.solvers.certificate import PRECISION, relative_gap
+from rankhinge.solvers.certificate import HEURISTIC, PRECISION, relative_gap
 
 __all__ = ["HISTORY", "ConcaveConvex"]
 
@@ -148,14 +148,14 @@ class ConcaveConvex:
         problem = self.whole.problems[k]
         assert point.best is not None
         before, value = self.objective[k], self.whole.outer_value(k, point)
-        if value > before * (1 + _ROUNDING) and self.whole.exact:
+        if value > before * (1 + _ROUNDING) and self.whole.is_exact(k):
             raise RuntimeError(f"the outer objective of problem {k} rose from {before!r} to {value!r}")
         self.n_outer[k] += 1
         if value <= before:
             self.objective[k], self.points[k] = value, point
         else:
             self.points[k] = point = self._certified(k, point)
-        if self.whole.exact and self._is_near_zero(k, point, tol):
+        if self.whole.is_exact(k) and self._is_near_zero(k, point, tol):
             point = self._leave_zero(k, point)
         assert point.best is not None
         choice = np.where(problem.relevant & problem.latent, point.best[:, 0], problem.given)
@@ -183,6 +183,8 @@ class ConcaveConvex:
             return "converged"
         if point.status != "converged":
             return point.status
+        if not point.exact:
+            return HEURISTIC
         if relative_gap(np.array(point.primal), np.array(point.dual)) <= tol:
             return PRECISION
         return "max_iter" if point.n_iter >= self.inner.options.max_iter else "stalled"

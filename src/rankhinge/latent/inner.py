@@ -188,9 +188,9 @@ class InnerSolver:
         if before is not None and before.primal <= point.primal:
             point = Point(before.w, before.best, before.values, before.at, before.primal)
         point.planes, point.dual = _carrying(solver, place), float(result.dual_objective[place])
-        point.rounding, point.exact = self.whole.rounding(k, point), self.whole.exact
-        point.certificate.check()
-        if self.whole.exact:
+        point.rounding, point.exact = self.whole.rounding(k, point), self.whole.is_exact(k)
+        point.check()
+        if point.exact:
             self.whole.hold(k, point)
         point.status = str(result.status[place])
         point.n_iter = int(result.n_iter[place]) + (best[k].n_iter if k in best else 0)

@@ -22,7 +22,7 @@ class Kept:
 
     def __init__(self, K: int, d: int) -> None:
         self.w, self.objective, self.dual = np.zeros((K, d)), np.full(K, np.inf), np.full(K, -np.inf)
-        self.gap = np.full(K, np.inf)
+        self.gap, self.exact = np.full(K, np.inf), np.ones(K, np.bool_)
         self.n_iter, self.n_outer = np.zeros(K, np.int64), np.zeros(K, np.int64)
         self.status = ["running"] * K
         self.histories: list[list[tuple[float, float, float, float]]] = [[] for _ in range(K)]
@@ -64,7 +64,7 @@ class Kept:
             if point is None or not outer.objective[c] < self.objective[k]:
                 continue
             self.w[k], self.objective[k] = point.w, outer.objective[c]
-            self.dual[k] = point.certificate.lower[0]
+            self.dual[k], self.exact[k] = point.lower, outer.whole.is_exact(c)
             rounds = outer.rounds[c]
             self.gap[k], self.n_iter[k], self.n_outer[k] = point.gap, point.n_iter, len(rounds)
             self.status[k], self.histories[k] = outer.status[c], point.history
@@ -98,14 +98,19 @@ class Kept:
             point = None if np.isfinite(self.objective[k]) else outer.inner.interrupted(c)
             if point is not None:
                 self.w[k], self.objective[k] = point.w, outer.whole.outer_value(c, point)
-                self.dual[k], self.gap[k] = point.certificate.lower[0], point.gap
+                self.dual[k], self.gap[k] = point.lower, point.gap
                 self.n_iter[k] = point.n_iter
             elif not np.isfinite(self.objective[k]):
                 self.objective[k] = outer.whole.value_at_zero(c)
 
 
-def inner_history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-    """The last inner problem: primal, dual, gap, time and passes, (K, steps); shorter ones go on with their last."""
+def inner_history(
+    histories: list[Any], exact: NDArray[np.bool_], usable: NDArray[np.bool_]
+) -> dict[str, NDArray[np.float64]]:
+    """The last inner problem: primal, dual, gap, time and passes, (K, steps); shorter ones go on with their last.
+
+    Where values are not exact, the gap is inf.
+    """
     length = max((len(history) for history in histories), default=0)
     table = np.zeros((usable.size, length, 4))
     for k, history in zip(np.flatnonzero(usable), histories, strict=True):
@@ -113,10 +118,12 @@ def inner_history(histories: list[Any], usable: NDArray[np.bool_]) -> dict[str, 
             table[k, : len(history)] = history
             table[k, len(history) :] = history[-1]
     primal, dual = table[..., 0], table[..., 1]
+    proved = np.ones(usable.size, np.bool_)
+    proved[usable] = exact
     columns = {
         "primal": primal,
         "dual": dual,
-        "gap": relative_gap(primal, dual),
+        "gap": np.where(proved[:, None], relative_gap(primal, dual), np.inf),
         "time": table[..., 2],
         "passes": table[..., 3],
     }

@@ -27,7 +27,7 @@ class Point:
     primal, dual, rounding : float
         Of the inner problem that it was found for; see `rankhinge.solvers.certificate`.
     exact : bool
-        Whether J is computed exactly; else a bound may lie above the value, and says no more than that.
+        Whether J is computed exactly; else `primal` is too low, and nothing is proved of it.
     status : str
     n_iter : int
     planes : Planes or None
@@ -49,13 +49,22 @@ class Point:
     @property
     def certificate(self) -> Certificate:
         """What is known of the inner problem at this point, as of one problem."""
-        tolerated = 0.0 if self.exact else np.inf
-        return Certificate(*(np.array([value]) for value in (self.primal, self.dual, self.rounding, tolerated)))
+        return Certificate(*(np.array([value]) for value in (self.primal, self.dual, self.rounding, 0.0)))
+
+    @property
+    def lower(self) -> float:
+        """The lower bound that rounding cannot undo; it may lie above a `primal` that is not exact."""
+        return float(self.certificate.lower[0])
 
     @property
     def gap(self) -> float:
-        """The relative gap that is proved; inf if nothing is known."""
-        return float(self.certificate.gap[0])
+        """The relative gap that is proved; inf if nothing is known, or if J is not exact."""
+        return float(self.certificate.gap[0]) if self.exact else np.inf
+
+    def check(self) -> None:
+        """Raise `CertificateError` if bound and value contradict each other; values that are not exact cannot."""
+        if self.exact:
+            self.certificate.check()
 
     def scaled(self, factor: float) -> Point:
         """The point ``factor w``: it has the same best candidates; nothing is known about the inner problem there."""

@@ -37,8 +37,6 @@ class Whole:
 
     Attributes
     ----------
-    exact : bool
-        Whether J is computed exactly, so that the outer objective cannot rise.
     allowed : ndarray of bool or None
         Candidates that negatives may take; None: all.
     n_best : int
@@ -47,7 +45,6 @@ class Whole:
         Whether the objective looks at all candidates of positives, too, whatever is fixed.
     """
 
-    exact = True
     sees_all = False
 
     def __init__(
@@ -63,6 +60,10 @@ class Whole:
         self.allowed: NDArray[np.bool_] | None = None
         self.n_best = 1
         self._longest: float | None = None
+
+    def is_exact(self, k: int) -> bool:
+        """Whether J of problem k is computed exactly, so that its outer objective cannot rise."""
+        return True
 
     @property
     def passes(self) -> float:

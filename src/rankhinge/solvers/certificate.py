@@ -33,7 +33,7 @@ __all__ = ["Carrying", "Certificate", "CertificateError", "Rounding", "relative_
 
 RUNNING, CONVERGED, MAX_ITER = "running", "converged", "max_iter"
 STALLED, INFEASIBLE, LEFT_OUT = "stalled", "infeasible", "left out"
-PRECISION, TIME = "precision", "time"
+PRECISION, TIME, HEURISTIC = "precision", "time", "heuristic"
 
 MESSAGES = {
     CONVERGED: "the relative gap is at most tol",
@@ -41,6 +41,7 @@ MESSAGES = {
     STALLED: "neither primal nor dual has moved for some steps: rounding forbids a smaller gap",
     PRECISION: "rounding may hide more than tol: scale the features",
     TIME: "max_time was over before the relative gap fell to tol; the best point so far",
+    HEURISTIC: "it settled, but inference is a heuristic: no gap is proved",
     INFEASIBLE: "the hard constraints contradict each other",
     "interrupted": "interrupted; the best point so far",
     "stopped": "stopped by a callback; the best point so far",

@@ -74,8 +74,10 @@ class StructuralObjective(LatentObjective):
 class _StructuralWhole(Whole):
     """Inner problems that see all candidates of all bags, the positives' too."""
 
-    exact = False
     sees_all = True
+
+    def is_exact(self, k: int) -> bool:
+        return not bool(self.problems[k].latent.any())
 
     def point(self, k: int, w: NDArray[np.float64], found: Any, c: int, fixed: NDArray[np.int64]) -> Point:
         members = self.problems[k].members
@@ -107,9 +109,12 @@ class LatentStructuralSVC(LatentMachine):
 
     in which the candidates H of the most violating ranking are independent of those of the right ranking R*. That
     bound is never below that of `LatentRankSVC` (their Proposition 1), and no efficient exact inference is known for
-    it. The greedy search with Hungarian assignments, of cost O(N P (P² + N²)), is for some hundred bags; since
-    it may miss the maximum, `objective_` can be below the true objective, and the outer objective is not certain
-    to fall: a round that does not lower it is the last.
+    it. The greedy search with Hungarian assignments, of cost O(N P (P² + N²)), is for some hundred bags.
+
+    **There is no certificate.** The search may miss the maximum, so `objective_` can be far below the true objective:
+    a fit of it proves nothing. `gap_` is inf, and `status_` is ``"heuristic"`` where the fit has settled. The outer
+    objective is not certain to fall: a round that does not lower it is the last. Only where every bag has one
+    candidate, or all candidates are known, inference is exact, and the fit ends as those of `LatentRankSVC` do.
 
     Parameters
     ----------
@@ -122,8 +127,16 @@ class LatentStructuralSVC(LatentMachine):
 
     Attributes
     ----------
-    coef_, intercept_, objective_, gap_, outer_history_, chosen_, …
+    coef_, intercept_, outer_history_, chosen_, …
         As for `LatentRankSVC`. Prediction is the same too: each bag's best candidate.
+    objective_ : float or ndarray of shape (K,)
+        What the search has found: at most the objective at `coef_`.
+    dual_objective_ : float or ndarray of shape (K,)
+        A lower bound on the true objective of the last inner problem. It may lie above `objective_`.
+    gap_ : float or ndarray of shape (K,)
+        inf: nothing is proved.
+    status_ : str or ndarray of shape (K,)
+        ``"heuristic"``: the fit has settled, without proof; else as for `LatentRankSVC`.
 
     References
     ----------
@@ -139,8 +152,8 @@ class LatentStructuralSVC(LatentMachine):
     >>> X = rng.normal(size=(12, 3, 4))
     >>> X[y, 2] += 3.0
     >>> model = LatentStructuralSVC(C=10.0).fit(list(X), y)
-    >>> model.coef_.shape
-    (1, 4)
+    >>> model.coef_.shape, model.status_, model.gap_
+    ((1, 4), 'heuristic', inf)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
