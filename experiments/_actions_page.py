@@ -93,8 +93,10 @@ def ends(run: Run) -> str:
         n = sum(C in (low, high) for pair in cell["chosen"] for C in pair[: 1 if "appx" in key else 2])
         if n:
             found.append(f"{key.removeprefix('choice/')} {n} times ({low:g} to {high:g})")
+    text = "at an end of its grid even so: " + "; ".join(found) if found else "no choice lies at an end of its grid"
     return (
-        "At an end of its grid even so: " + "; ".join(found) + "." if found else "No choice lies at an end of its grid."
+        f"C of the convex machines and of their rivals: {text}. The search of the tight bound, `RankSVCCV` as it "
+        "comes, has fixed grids of its own, and is not looked at here."
     )
 
 

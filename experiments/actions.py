@@ -30,6 +30,13 @@ KEPT = (25, 50, 75)
 # A machine that improves for ever is stopped here, and the page shows that its C lies at the end.
 MOST_DECADES = 6
 
+SETTINGS = {
+    "cv/": [PER_DECADE, N_FOLDS],
+    "choice/": [PER_DECADE, N_FOLDS, FIRST_DECADES, MOST_DECADES],
+    "test/": [PER_DECADE, N_FOLDS, FIRST_DECADES, MOST_DECADES],
+    "tight/": N_FOLDS,
+}
+
 
 def decade(power: int) -> list[float]:
     return [round(float(10 ** (power + k / PER_DECADE)), 6) for k in range(PER_DECADE)]
@@ -206,4 +213,4 @@ def work(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    main("actions", __doc__ or "", work, _actions_page.page)
+    main("actions", __doc__ or "", work, _actions_page.page, SETTINGS)

@@ -36,6 +36,14 @@ REPEATS = 3
 # 004 §4.2: 5011 images with 2000 windows each.
 SYNTHETIC = {"n_images": 5011, "n_windows": 2000, "n_features": 8, "n_positives": 250}
 
+SETTINGS = {
+    "choice/": SEARCH,
+    "ceiling/": MIN_IOU,
+    "test/": [SEARCH, MIN_IOU, N_SHOWN],
+    "time/": [SEARCH, REPEATS],
+    "synthetic": [SYNTHETIC, REPEATS],
+}
+
 
 def objects_of(data: Windows, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Image, box and difficulty of each object of a class."""
@@ -239,4 +247,4 @@ def work(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    main("detection", __doc__ or "", work, _detection_page.page)
+    main("detection", __doc__ or "", work, _detection_page.page, SETTINGS)

@@ -19,6 +19,8 @@ from rankhinge.latent import Bags
 SEARCH = Search(powers=(-1, 0, 1, 2), n_folds=3, per_decade=1, width=1, most_values=7)
 QUICK = Search(powers=(0,), n_folds=1, per_decade=1, width=1, most_values=1)
 
+SETTINGS = {"fold/": SEARCH}
+
 
 def judged(kind: str, bags: Bags, y: np.ndarray, fold: int, search: Search) -> dict[str, Any]:
     """Parameters chosen on the training part of a fold, AP on the rest."""
@@ -44,4 +46,4 @@ def work(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    main("mil", __doc__ or "", work, _mil_page.page)
+    main("mil", __doc__ or "", work, _mil_page.page, SETTINGS)

@@ -53,12 +53,22 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 MAP_SIZE = (60, 120)
 
 
-def chosen_C(classes: tuple[str, ...]) -> dict[str, np.ndarray]:
+def chosen_C() -> dict[str, np.ndarray]:
     """C of each class and loss, as `actions.py` has chosen it."""
     path = ROOT / "experiments" / "results" / "actions.json"
     cells = json.loads(path.read_text("utf-8"))["cells"]
     column = {"ap": 0, "zero-one": 0, "ndcg": 1}
     return {loss: np.array(cells[f"choice/norm/{loss}"]["value"]["chosen"])[:, m] for loss, m in column.items()}
+
+
+def settings() -> dict[str, Any]:
+    """What the cells depend on: C, as another experiment has chosen it, among it."""
+    return {
+        "": [TOL, {loss: values.tolist() for loss, values in chosen_C().items()}],
+        "table/": [REPEATS, KEEP_EASY],
+        "figure/": [REPEATS, PHONING, RATIO, FIXED_POSITIVES, FIXED_NEGATIVES],
+        "heat map": [PHONING, MAP_SIZE],
+    }
 
 
 def facts(trained: Trained) -> dict[str, Any]:
@@ -191,7 +201,7 @@ def check(run: Run) -> None:
 
 def work(run: Run) -> None:
     data = load_actions("norm", centred=True)
-    C = chosen_C(data.classes)
+    C = chosen_C()
     data = shortened(data) if run.quick else data
     # A run that goes on keeps the larger load: the page is not to look better than its worst part.
     load = max(round(os.getloadavg()[0], 1), run.facts.get("load", 0.0)) if hasattr(os, "getloadavg") else 0.0
@@ -211,4 +221,4 @@ def work(run: Run) -> None:
 if __name__ == "__main__":
     if not ONE_THREAD.items() <= os.environ.items():
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
-    main("within_training", __doc__ or "", work, _within_training_page.page)
+    main("within_training", __doc__ or "", work, _within_training_page.page, settings())
