@@ -35,7 +35,7 @@ from rankhinge.inference.long_list import LEAST_BUCKETS, SAMPLE, bucket_range, s
 from rankhinge.inference.partition import sort_descending
 from rankhinge.inference.query import centre_of, make_query
 from rankhinge.inference.settle import settle
-from rankhinge.inference.spread.kernels import settle_finer, tied_ranks
+from rankhinge.inference.spread.kernels import settle_finer, settle_tied
 from rankhinge.inference.spread.messages import Count, Counts, Finish, Floats, Refine, Request, Runs, Ship, Shipped
 
 __all__ = ["BadScoreError", "Spread", "infer_spread", "sample_stride"]
@@ -115,12 +115,13 @@ class _Coordinator:
         codes = codes[: grid.size]
         table = np.where(codes >= 0, self.unit * (self.positives.size + 1 - codes), np.nan)
         place = np.flatnonzero(codes < 0)
-        edges = (np.arange(grid.size + 1) + grid.base - 0.5) * grid.width
         # Edges are exact; the first and the last bucket reach as far as there are scores.
-        edges[0], edges[-1] = -np.inf, np.inf
-        lows, highs = np.maximum(edges[place], reply.lows[0]), np.minimum(edges[place + 1], reply.highs[0])
+        first, last = place == 0, place == grid.size - 1
+        lower, upper = ((place + b + grid.base - 0.5) * grid.width for b in (0, 1))
+        lows = np.where(first, reply.lows[0], np.maximum(lower, reply.lows[0]))
+        highs = np.where(last, reply.highs[0], np.minimum(upper, reply.highs[0]))
         groups = np.stack([found[:, STOP] - found[:, START], found[:, J0], found[:, LOW], found[:, HIGH]], axis=1)
-        tails = np.where(place == 0, -1, np.where(place == grid.size - 1, 1, 0))
+        tails = np.where(first, -1, np.where(last, 1, 0))
         kinds = np.where((highs - lows > grid.width) & (grid.size > 1), tails, 0).astype(np.int8)
         return self._without_ties(table, _Open(groups, lows, highs, kinds))
 
@@ -144,10 +145,7 @@ class _Coordinator:
         place = np.flatnonzero(np.isnan(table))
         middles = open_.lows + 0.5 * (open_.highs - open_.lows)
         self.spent += float(self._costs(open_)[which].sum())
-        for g in np.flatnonzero(which):
-            size, *known = open_.groups[g].tolist()
-            below = tied_ranks(self.query, middles[g], known[0], size, known[1], known[2], self.rank_counts)
-            table[place[g]] = self.unit * (below / size)
+        settle_tied(self.query, open_.groups, middles, which, place, self.rank_counts, table)
         return table, open_.select(~which)
 
     def _costs(self, open_: _Open) -> Floats:

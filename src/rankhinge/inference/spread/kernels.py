@@ -9,14 +9,14 @@ from rankhinge.inference.passes import CHUNK, extent
 from rankhinge.inference.query import add, best_rank
 
 
-@kernel
-def tied_ranks(query, score, j0, size, low, high, rank_counts):
+@inner
+def _tied_ranks(query, score, j0, size, low, high, rank_counts, parts):
     """Ranks of negatives ``j0 + 1 … j0 + size`` that all have this score, by bisection on j.
 
     Adds to ``rank_counts`` and returns the sum of the positives below each, ``Σ (P + 1 - r)``.
     """
     n_ranks = query.positives.size + 1
-    parts, n_parts = np.empty((64, 4), np.int64), 1
+    n_parts = 1
     parts[0, 0], parts[0, 1], parts[0, 2], parts[0, 3] = 0, size, low, high
     n_below = 0
     while n_parts > 0:
@@ -41,6 +41,22 @@ def tied_ranks(query, score, j0, size, low, high, rank_counts):
                 n_parts += 1
             b, highest = middle, rank
     return n_below
+
+
+@kernel
+def settle_tied(query, groups, scores, chosen, places, rank_counts, coefficients):
+    """Settle the chosen ones of open groups, as if all negatives of group g had the score ``scores[g]``.
+
+    ``groups[g]`` is (size, j0, low, high); its mean coefficient is written to ``coefficients[places[g]]``. Adds to
+    ``rank_counts``.
+    """
+    unit = 2.0 / query.positives.size / query.n_negatives
+    parts = np.empty((64, 4), np.int64)
+    for g in range(chosen.size):
+        if chosen[g]:
+            size, j0, low, high = groups[g, 0], groups[g, 1], groups[g, 2], groups[g, 3]
+            n_below = _tied_ranks(query, scores[g], j0, size, low, high, rank_counts, parts)
+            coefficients[places[g]] = unit * (n_below / size)
 
 
 @inner
@@ -116,6 +132,26 @@ def settle_finer(query, groups, sizes, counts, lows, highs, rank_counts, coeffic
 def extent_of_negatives(scores, relevant):
     """Least and greatest score of the negatives; there must be one."""
     return extent(scores, relevant)
+
+
+@kernel
+def expand(lengths, values, table, numbers):
+    """Write each bucket's coefficient to `table`, and the number of its group to `numbers`, where it is open.
+
+    ``table`` has a 0 beyond the last bucket, for positives.
+    """
+    n_buckets, n_groups = 0, 0
+    for run in range(values.size):
+        value = values[run]
+        if value != value:
+            # Each open bucket is a run of its own.
+            numbers[n_buckets] = n_groups
+            n_groups += 1
+        stop = n_buckets + lengths[run]
+        for bucket in range(n_buckets, stop):
+            table[bucket] = value
+        n_buckets = stop
+    table[n_buckets] = 0.0
 
 
 @kernel

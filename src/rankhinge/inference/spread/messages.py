@@ -38,10 +38,6 @@ class Runs(NamedTuple):
         begins = np.flatnonzero(np.concatenate([[True], coefficients[1:] != coefficients[:-1]]))
         return cls(np.diff(begins, append=coefficients.size).astype(np.int32), coefficients[begins])
 
-    def expanded(self) -> Floats:
-        """One coefficient a bucket again."""
-        return np.repeat(self.values, self.lengths)
-
 
 class Count(NamedTuple):
     """Count the negatives in the buckets of a grid; with `positives` (descending), also by the positives above each."""
@@ -126,7 +122,7 @@ class Counts(NamedTuple):
         return cls(counts, lows, highs, ranked, any(reply.bad for reply in replies))
 
     def compact(self) -> Counts:
-        """The same with counts of 32 bits, if these are enough: for the journey."""
+        """The same with counts of as few bits as are enough: for the journey."""
         ranked = None if self.ranked is None else _compact(self.ranked)
         return self._replace(counts=_compact(self.counts), ranked=ranked)
 
@@ -154,12 +150,13 @@ class TopCounts(NamedTuple):
         return cls(-away, counts, below, ranked, any(reply.bad for reply in replies))
 
     def compact(self) -> TopCounts:
-        """The same with counts of 32 bits, if these are enough: for the journey."""
+        """The same with counts of as few bits as are enough: for the journey."""
         return self._replace(counts=_compact(self.counts), ranked=_compact(self.ranked))
 
 
 def _compact(counts: Integers) -> Integers:
-    return counts if counts.max(initial=0) > _LARGEST_COUNT else counts.astype(np.uint32)
+    largest = int(counts.max(initial=0))
+    return counts if largest > _LARGEST_COUNT else counts.astype(np.min_scalar_type(largest))
 
 
 class Shipped(NamedTuple):

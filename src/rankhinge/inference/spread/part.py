@@ -17,6 +17,7 @@ from rankhinge.inference.cut_kernels import best_negatives
 from rankhinge.inference.passes import CHUNK, count, first_bad
 from rankhinge.inference.spread.kernels import (
     count_finer,
+    expand,
     extent_of_negatives,
     keep_open,
     keep_open_again,
@@ -139,12 +140,12 @@ class ListPart:
 
     def _settle(self, settled: Runs) -> tuple[Floats, NDArray[np.int64], NDArray[np.int32]]:
         """Write what the last count has settled; scores, places and groups of what is left."""
-        table = settled.expanded()
-        numbers = (np.cumsum(np.isnan(table)) - 1).astype(np.int32)
+        n_buckets = int(settled.lengths.sum(dtype=np.int64))
+        # Positives are in the bucket beyond the last; their coefficients come at the end.
+        table, numbers = np.empty(n_buckets + 1), np.empty(n_buckets, np.int32)
+        expand(settled.lengths, settled.values, table, numbers)
         if self._left is None:
             assert self._buckets is not None
-            # Positives are in the bucket beyond the last; their coefficients come at the end.
-            table, numbers = np.append(table, 0.0), np.append(numbers, np.int32(0))
             size = int(n_open(self._buckets, table))
             left = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int32)
             keep_open(self.scores, self._buckets, table, numbers, self.coefficients, *left)
