@@ -94,6 +94,26 @@ def test_the_model_is_that_of_the_chosen_C(data):
     np.testing.assert_array_equal(clone(machine).fit(bags, y).coef_, machine.coef_)
 
 
+def test_results_are_those_that_scikit_learn_would_have(data):
+    """The table has the scores of the path, and its best row is the model."""
+    bags, y = data
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(y, y))
+    machine = LatentRankSVCCV(Cs=CS, cv=folds, tol=1e-4).fit(bags, y)
+    found = machine.cv_results_
+    assert found["params"] == [{"C": C} for C in CS]
+    assert found["param_C"].tolist() == CS
+    for fold in range(3):
+        assert found[f"split{fold}_test_score"].tolist() == machine.scores_[:, fold].tolist()
+    np.testing.assert_allclose(found["mean_test_score"], machine.scores_.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(found["std_test_score"], machine.scores_.std(axis=1), atol=1e-12)
+    assert found["rank_test_score"][machine.best_index_] == 1
+    assert machine.best_params_ == {"C": machine.C_} == found["params"][machine.best_index_]
+    assert machine.best_score_ == found["mean_test_score"].max()
+    assert machine.n_splits_ == 3
+    refit = LatentRankSVC(**machine.best_params_, tol=1e-4).fit(bags, y)
+    np.testing.assert_array_equal(refit.coef_, machine.coef_)
+
+
 def test_several_labels_have_a_C_each():
     bags, Y = multilabel_bags(n=80, seed=2)
     mask = np.ones(Y.shape, bool)
@@ -103,6 +123,12 @@ def test_several_labels_have_a_C_each():
     assert machine.C_.shape == (3,)
     assert set(machine.C_) <= set(CS)
     assert machine.coef_.shape == (3, 4)
+    found = machine.cv_results_
+    assert found["label"].tolist() == np.repeat(machine.classes_, 3).tolist()
+    assert found["rank_test_score"][machine.best_index_].tolist() == [1, 1, 1]
+    assert found["param_C"][machine.best_index_].tolist() == machine.best_params_["C"].tolist() == machine.C_.tolist()
+    np.testing.assert_allclose(found["mean_test_score"].reshape(3, 3), machine.scores_.mean(axis=2))
+    assert machine.best_score_ == pytest.approx(machine.scores_.mean(axis=2).max(axis=1).mean())
 
 
 def test_known_candidates_and_groups(data):
@@ -111,6 +137,22 @@ def test_known_candidates_and_groups(data):
     groups = np.arange(len(y)) // 3
     machine = LatentRankSVCCV(Cs=CS, cv=GroupKFold(3)).fit(bags, y, chosen=chosen, groups=groups)
     assert np.isfinite(machine.scores_).all()
+
+
+def test_a_fold_without_a_score_for_some_C_counts_for_none(data):
+    bags, y = data
+    calls = []
+
+    def gap(relevant, scores):
+        calls.append(0)
+        # Of the first value of the second fold.
+        return np.nan if len(calls) == 1 + len(CS) else metrics.average_precision(relevant, scores)
+
+    machine = LatentRankSVCCV(Cs=CS, cv=3, scoring=gap, random_state=0).fit(bags, y)
+    assert np.argwhere(np.isnan(machine.scores_)).tolist() == [[0, 1]]
+    assert np.isnan(machine.cv_results_["split1_test_score"]).all()
+    assert machine.best_score_ == pytest.approx(machine.scores_[:, [0, 2]].mean(axis=1).max())
+    assert machine.cv_results_["rank_test_score"][machine.best_index_] == 1
 
 
 def test_another_metric(data):

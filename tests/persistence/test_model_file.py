@@ -61,6 +61,8 @@ MODELS = {
     "ranker search": ranker("SVMRankerCV", bound="convex", Cs=[1.0, 10.0], random_state=0),
     "latent": latent("LatentRankSVC", Y[::2] == 1),
     "latent classes": latent("LatentRankSVC", Y[::2]),
+    "latent search": latent("LatentRankSVCCV", Y[::2] == 1, Cs=[1.0, 10.0], cv=StratifiedKFold(3), random_state=0),
+    "latent search of classes": latent("LatentRankSVCCV", Y[::2], Cs=[1.0, 10.0], cv=3, random_state=0),
     "latent binary": latent("LatentSVC", Y[::2] == 1),
     "latent structural": latent("LatentStructuralSVC", Y[::2]),
 }

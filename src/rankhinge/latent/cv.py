@@ -22,6 +22,7 @@ from rankhinge.problems.targets import Targets
 from rankhinge.svm._fitting import fitting, interrupts, warn_user
 from rankhinge.svm.policy import Grid
 from rankhinge.svm.quality import list_metric
+from rankhinge.svm.results import Candidate, summary
 from rankhinge.svm.tight_cv import grid_of
 
 __all__ = ["LatentRankSVCCV"]
@@ -37,32 +38,40 @@ _NO_TEST = (
 class LatentRankSVCCV(LatentRankSVC):
     """`LatentRankSVC` with C chosen by k-fold cross-validation over bags, on the loss's own metric.
 
-    On each fold the values of C are taken in ascending order. Cutting planes do not depend on C, and survive a change
-    of the positives' candidates; so each fit begins with the planes, the candidates and the working set of the one
-    before. Bags are not copied. Then all bags are fitted with the chosen C, from `n_starts` starts.
+    On each fold the values of C are taken in ascending order. Cutting planes do not depend on C and survive a change of
+    the positives' candidates. So each fit begins with the planes, the candidates and the working set of the previous
+    one. Bags are not copied. At the end, all bags are fitted with the chosen C, from `n_starts` starts.
 
     Parameters
     ----------
     loss : str or RankingLoss, default "ap"
     Cs : int, array or None, default None
-        The grid, or how many values between 0.1 and 100,000; None: 8. C counts in the units of the features: widen it
-        where `C_` lies at an end.
+        The grid, or the number of values between 0.1 and 100,000. None: 8. The right C depends on the units of the
+        features: widen the grid if `C_` lies at one of its ends.
     cv : int, splitter, iterable or None, default None
         Folds of bags, stratified and shuffled with `random_state` if an int; None: 5.
     scoring : str, callable or None, default None
-        As for `RankSVCCV`: what the test parts are judged by; None: the loss's own metric.
+        The metric on the test parts, as for `RankSVCCV`. None: the metric of the loss.
     n_starts, init, solver, tol, max_iter, max_outer, shrinking, threshold, random_state, verbose
         As for `LatentRankSVC`. Paths take the first start only.
 
     Attributes
     ----------
     C_ : float or ndarray of shape (K,)
-        The smallest of the values with the best mean score; several labels have one each.
+        The smallest value with the best mean score, one for each label.
     Cs_ : ndarray of shape (n_Cs,)
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
         The metric on the test part of each fold, nan where it cannot be ranked.
+    best_params_ : dict
+        What was chosen, as `LatentRankSVC` takes it; for several labels an array with a value for each.
     best_score_ : float
         Mean of the chosen values' scores over folds and labels.
+    best_index_ : int or ndarray of shape (K,)
+        Where the chosen values are in `cv_results_`.
+    cv_results_ : dict
+        A row for each C, as `GridSearchCV` has it, of several labels for each label and C (column ``"label"``, and
+        ranks within a label); `pandas.DataFrame` takes it. Times are missing: fits of a fold share their planes. A fold
+        without a score for some C counts for none of them.
     n_splits_ : int
     coef_, … :
         Of the model fitted to all bags; see `LatentRankSVC`.
@@ -87,7 +96,10 @@ class LatentRankSVCCV(LatentRankSVC):
     C_: Any
     Cs_: NDArray[np.float64]
     scores_: NDArray[np.float64]
+    best_index_: Any
+    best_params_: dict[str, Any]
     best_score_: float
+    cv_results_: dict[str, Any]
     n_splits_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -96,7 +108,7 @@ class LatentRankSVCCV(LatentRankSVC):
         "cv": ["cv_object"],
         "scoring": [str, callable, None],
     }
-    # It has nothing to go on from: C is chosen anew.
+    # A search has no warm start: C is chosen anew.
     warm_start = False
 
     def __init__(
@@ -146,7 +158,7 @@ class LatentRankSVCCV(LatentRankSVC):
         Parameters
         ----------
         X, y, chosen, mask
-            As for `LatentRankSVC.fit`; candidates that are known are fixed in the training parts only.
+            As for `LatentRankSVC.fit`. Known candidates are fixed in the training parts only.
         groups : array of shape (n_bags,), optional
             For splitters that keep groups of bags together.
 
@@ -165,11 +177,15 @@ class LatentRankSVCCV(LatentRankSVC):
                     scores[:, place, fold] = found
                     done = float(fold * Cs.size + place + 1)
                     progress.update(**{"point": done, "of at most": float(Cs.size * len(folds))})
-        C, best = self._choice(Cs, scores, usable)
+        # Values of C are compared on the folds where all of them have a score.
+        compared = np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
+        places = self._choice(compared, usable)
+        C = Cs[places]
         self._run(given, targets, usable, problems_of(bags, targets, usable, known), C[usable])
+        tried = [[Candidate({"C": value}, row) for value, row in zip(Cs.tolist(), mine)] for mine in compared]
         one = usable.size == 1
-        self.Cs_, self.scores_, self.n_splits_ = Cs, scores[0] if one else scores, len(folds)
-        self.C_, self.best_score_ = float(C[0]) if one else C, best
+        self.__dict__.update(summary(tried, places.tolist(), targets.classes.tolist()[-usable.size :]))
+        self.Cs_, self.scores_, self.C_ = Cs, scores[0] if one else scores, float(C[0]) if one else C
         return self
 
     def _folds(self, bags: Bags, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
@@ -232,23 +248,19 @@ class LatentRankSVCCV(LatentRankSVC):
             yield np.stack([point.w for point in outer.points if point is not None], axis=1)
 
     @staticmethod
-    def _choice(
-        Cs: NDArray[np.float64], scores: NDArray[np.float64], usable: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], float]:
-        """The smallest C with the best mean score of each label, (K,), and the mean of these scores."""
-        judged = np.asarray(np.isfinite(scores).all(axis=1))
+    def _choice(scores: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The place of the smallest C with the best mean score of each label, (K,)."""
+        judged = np.isfinite(scores[:, 0])
         known = np.asarray(judged.any(axis=1)) & usable
         if not known.any():
             raise ValueError(_NO_TEST)
-        places, best = np.zeros(usable.size, np.intp), []
+        places = np.zeros(usable.size, np.intp)
         for k in np.flatnonzero(known):
-            means = scores[k][:, judged[k]].mean(axis=1)
-            places[k] = int(np.argmax(means))
-            best.append(float(means[places[k]]))
+            places[k] = int(np.argmax(scores[k][:, judged[k]].mean(axis=1)))
         if not known[usable].all():
             warn_user(
                 f"labels {np.flatnonzero(usable & ~known)[:10].tolist()} have no fold with positives and negatives in "
                 "each of its parts: they are fitted with what suits the others, in the median"
             )
         places[~known] = int(np.median(places[known]))
-        return Cs[places], float(np.mean(best))
+        return places

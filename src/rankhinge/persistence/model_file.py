@@ -28,6 +28,7 @@ _KEY = "rankhinge"
 _ROOMS = {
     "ApproximateRankSVC": "svm",
     "LatentRankSVC": "latent",
+    "LatentRankSVCCV": "latent",
     "LatentSVC": "latent",
     "LatentStructuralSVC": "latent",
     "RankSVC": "svm",
