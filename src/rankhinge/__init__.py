@@ -1,4 +1,4 @@
-"""Train models whose ranking is what counts: exact convex bounds on average precision, NDCG and their kind."""
+"""Train models whose ranking counts: exact bounds on average precision, NDCG and other ranking metrics."""
 
 from __future__ import annotations
 

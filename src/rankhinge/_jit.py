@@ -1,10 +1,12 @@
-"""How kernels are compiled: cached on disk, without the GIL, and with no wrapper that nobody calls.
+"""How kernels are compiled: cached on disk, without the GIL, and without unused wrappers.
 
-The first call of a process that finds no cache waits for the compiler, and each wrapper is a function more to compile:
-`kernel` is for what Python calls, `inner` for what only kernels call, `once` for what is called in one place only: it
-becomes part of its caller before types are inferred, and is compiled once instead of twice; `callback` is for what is
-called by address. A constant as an argument is a type of its own, and a function that is called with one and with a
-variable is compiled twice: hence ``np.int64(0)`` here and there.
+The first call of a process that finds no cache waits for the compiler, and each wrapper is one more function to
+compile. So there are four decorators. `kernel` is for functions that Python calls, `inner` for those that only kernels
+call. `once` is for those that are called in one place: they become part of the caller before types are inferred, and
+are compiled once instead of twice. `callback` is for those called by address.
+
+A literal argument has a type of its own. A function that is called with a literal and with a variable is compiled
+twice: hence ``np.int64(0)`` here and there.
 
 The cache is a convenience. Where there is no folder to write to, or no room in it, each process compiles for itself.
 """
@@ -32,14 +34,14 @@ __all__ = ["callback", "compiled", "inner", "kernel", "once"]
 # expressions of whole arrays either, which could be rewritten as one loop.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
 _warned = False
-# Seconds of compiling after which somebody who waits is told: less than one, in which patience ends.
+# Seconds of compiling after which a message appears: less than the second in which patience ends.
 _PATIENCE = 0.5
-# What a first fit compiles, in seconds, on a machine of today: something to go by.
+# Typical seconds of compiling in a first fit, for the message.
 _FIRST_FIT = 10
 
 
 class _Notice:
-    """Says once a process that kernels are being compiled, if that takes a while and somebody is looking.
+    """Says once in each process that kernels are being compiled, if that takes a while on a terminal.
 
     A kernel that has to be compiled finds no entry in its cache first, and saves one at last; the kernels that it calls
     do so meanwhile.
@@ -110,7 +112,7 @@ def _cached(decorate: Callable[..., Any], function: Callable[..., Any]) -> Any:
 
 
 def _keep_if_possible(made: Any) -> None:
-    """Let the function's cache fail to save: numba would pass on the error of a full disk. Tell who waits for it."""
+    """Let a full disk fail the cache only: numba would raise its error. Tell the notice about compiling."""
     cache = getattr(made, "_cache", None)
     if cache is None:
         return

@@ -76,7 +76,7 @@ class Progress:
     ) -> None:
         self._verbose = int(verbose)
         self._patience = 0.0 if self._verbose else patience
-        # What is being done; it may change.
+        # The text before the values; it may change.
         self.title = ""
         self._left_by = left_by
         self._columns = tuple(columns)
@@ -121,7 +121,7 @@ class Progress:
 
     @property
     def is_shown(self) -> bool:
-        """Whether an update would be looked at: what it costs to make one can be saved otherwise."""
+        """Whether an update would be shown. If not, the caller need not compute it."""
         return self._stream is not None
 
     def update(self, **values: float) -> None:
@@ -171,7 +171,7 @@ class Progress:
 
 
 def is_watched() -> bool:
-    """Whether any display is open: somebody wants to know what takes so long."""
+    """Whether any display is open, so that somebody is waiting."""
     return _n_open > 0
 
 

@@ -1,4 +1,4 @@
-"""The addresses of public names: what a file has stored under one of them must outlive any move between our files."""
+"""The addresses of public names. Stored files refer to them, so they must survive moves between our files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["publish", "shown_from"]
 
 
 def publish(room: str, address: str | None = None) -> None:
-    """Let the public classes and functions of a room say that they are from where users import them.
+    """Set ``__module__`` of a room's public classes and functions to the place where users import them.
 
     Pickles, skops, MLflow and messages name a class by its ``__module__``. That becomes ``"rankhinge"`` for the names
     that can be imported from there, and the room's own name for its others; or the address that is given. A room calls

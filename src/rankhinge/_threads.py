@@ -1,8 +1,8 @@
 """The one thread pool, for kernels that release the GIL.
 
-Threads must not show in results. So callers cut their work into chunks whose bounds depend on
-the data alone, never on `n_threads`, write each chunk's result to a place of its own, and add
-the results up in the order in which `run` returns them. Then 1 and 8 threads give the same bits.
+The number of threads must not change results. So callers cut their work into chunks whose bounds depend on the data
+alone, never on `n_threads`, write each chunk's result to a place of its own, and add the results up in the order in
+which `run` returns them. Then 1 and 8 threads give the same bits.
 
 Why not `numba.prange`: its reductions change with the number of threads, OpenMP kills a forked
 child, and the workqueue layer aborts when two user threads enter it. Why not
@@ -56,10 +56,9 @@ def n_threads() -> int:
 class _Job:
     """The tasks of one call of `run`, and who is working on them.
 
-    Only the calling thread can be interrupted by Ctrl-C, and it can be so between any two
-    bytecodes. Therefore nothing that a helper needs, and no wait, depends on the caller having
-    reached a certain line: the caller *closes* the job, which can be repeated until it succeeds,
-    and from then on no helper enters, and those inside have left.
+    Ctrl-C interrupts only the calling thread, but between any two bytecodes. Therefore nothing that a helper needs, and
+    no wait, depends on the caller having reached a certain line: the caller *closes* the job, which can be repeated
+    until it succeeds, and from then on no helper enters, and those inside have left.
     """
 
     def __init__(self, tasks: Sequence[Callable[[], Any]]) -> None:
@@ -140,7 +139,7 @@ class _Job:
 
 
 class _Pool:
-    """Daemon threads that wait for jobs; as many as have been asked for so far."""
+    """Daemon threads that wait for jobs. Their number grows on demand."""
 
     def __init__(self) -> None:
         self._forget_threads()

@@ -1,4 +1,4 @@
-"""Checks at the edge: what enters the house is looked at once, here, and errors name the offending value."""
+"""Checks at the edge: input is validated once, here, and errors name the offending value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 QueryIds: TypeAlias = ArrayLike | Sequence[Hashable]
 
-# Whose lines a warning does not point at.
+# Packages that a warning skips when it looks for the user's line.
 _INSIDE = ("rankhinge", "sklearn", "joblib", "torch", "contextlib")
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Packages of collections that are computed when NumPy asks for their values.
@@ -57,7 +57,7 @@ def refuse_dask(values: Any, name: str) -> None:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise if the values are not all there: some are masked, and are no values, or dask would have to compute them."""
+    """Raise if values are masked, or if they are a dask collection that would have to be computed."""
     if type(values) is np.ndarray:
         return
     refuse_dask(values, name)
@@ -67,9 +67,9 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def in_native_order(X: Any) -> Any:
-    """X itself, or of a sparse X in another machine's byte order one in ours: kernels know no other.
+    """X itself, or a copy in native byte order of a sparse X in the other byte order, which kernels cannot read.
 
-    Such a matrix comes from a file: SciPy refuses to make one, but not to be given its arrays.
+    Such matrices come from files: SciPy does not make them, but accepts their arrays.
     """
     for name in ("data", "indices", "indptr"):
         part = getattr(X, name, None) if hasattr(X, "tocsr") else None
@@ -80,7 +80,7 @@ def in_native_order(X: Any) -> Any:
 
 
 def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
-    """An array of float64, if that is what the values are: else the first that is no number is named."""
+    """The values as an array of float64. An error names the first one that is no number."""
     refuse_masked(values, name)
     try:
         return np.asarray(values, dtype=np.float64)
@@ -189,7 +189,7 @@ def encode_queries(qid: QueryIds, n_samples: int, *, counted: str = "scores") ->
 
 
 def _hint_at_sizes(rows: Any, n_samples: int) -> str:
-    """What to do with the sizes of groups, if that is what was given in place of query ids; else nothing."""
+    """A hint, if group sizes were given in place of query ids; else an empty text."""
     if not all(isinstance(row, Integral) and int(row) >= 0 for row in rows) or sum(map(int, rows)) != n_samples:
         return ""
     return ": these are sizes of groups, it seems, of which np.repeat(np.arange(len(qid)), qid) makes query ids"
@@ -218,9 +218,9 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def without_unlabelled(y: Any, mask: ArrayLike | None) -> Any:
-    """Labels with 0 where a mask says that an entry is not labelled: whatever stands there, be it nan, does not matter.
+    """Labels with 0 where the mask says that an entry is not labelled, even if it is nan.
 
-    What is not of two dimensions, or no number, is for others to refuse, and returned as it is.
+    Arrays that are not two-dimensional, or hold no numbers, are returned as they are: others refuse them.
     """
     refuse_masked(y, "y")
     if hasattr(y, "toarray"):
@@ -256,7 +256,7 @@ def _refuse_inverted(labels: NDArray[Any], known: NDArray[np.bool_]) -> None:
 
 
 def without_objects(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels as they are, or as numbers if they are objects that all are numbers."""
+    """Labels as they are. Object arrays of numbers become numbers."""
     if labels.dtype != object or not all(isinstance(label, Number | np.bool_) for label in labels.ravel()):
         return labels
     return np.array(labels.tolist())
@@ -279,9 +279,9 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_missing(query: Any) -> bool:
-    """What differs from itself: nan of any kind, NaT. Of pandas' NA even that is not known: it has no truth value.
+    """Whether the value differs from itself, as nan of any kind and NaT do.
 
-    None is a value like any other.
+    pandas' NA has no truth value and counts too. None does not.
     """
     try:
         return bool(query != query)

@@ -25,7 +25,7 @@ __all__ = ["main"]
 _SHOWN = 72
 # A ± pattern is easier to read with the positives heavy and the negatives light.
 _POSITIVE, _NEGATIVE = "+", "·"
-# Draws of the training half: on a single one luck decides.
+# Draws of the training half. On a single draw, luck decides.
 _SPLITS = 3
 
 
@@ -190,7 +190,7 @@ def _compare(splits: Sequence[_Split]) -> dict[str, list[_Outcome]]:
 
 
 def _verdict(way: str, ours: str, outcomes: dict[str, list[_Outcome]]) -> str:
-    """Who wins among those of a kind, and by how much, with the standard error of the paired difference."""
+    """The winner among models of a kind, and its lead, with the standard error of the paired difference."""
     is_tuned = ours.startswith("tuned")
     rivals = {name: found for name, found in outcomes.items() if name != ours and name.startswith("tuned") == is_tuned}
     best = max(rivals, key=lambda name: np.mean([outcome.precision for outcome in rivals[name]]))
@@ -198,7 +198,7 @@ def _verdict(way: str, ours: str, outcomes: dict[str, list[_Outcome]]) -> str:
         [mine.precision - other.precision for mine, other in zip(outcomes[ours], rivals[best], strict=True)]
     )
     ahead, error = differences.mean(), differences.std() / max(1, len(differences) - 1) ** 0.5
-    # What the table does not show is no difference.
+    # A difference that the table does not show is none.
     least = max(error, 0.05)
     word = "ahead of" if ahead > least else "behind" if ahead < -least else "level with"
     names = (name.removeprefix("tuned: ") for name in (ours, best))

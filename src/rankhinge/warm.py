@@ -56,7 +56,7 @@ def warm(folder: str | os.PathLike[str] | None = None) -> Warmed:
     if folder is not None:
         place = Path(folder).resolve()
         place.mkdir(parents=True, exist_ok=True)
-        # numba falls back on other folders without a word.
+        # numba silently falls back on other folders.
         probe = place / f".writable-{os.getpid()}"
         probe.touch()
         probe.unlink()

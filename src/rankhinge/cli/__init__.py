@@ -59,7 +59,7 @@ def _run(arguments: Any) -> int:
 
 
 def _guarded(arguments: Any) -> int:
-    """Run the command. Whatever it raises becomes one line and an exit code."""
+    """Run the command. Any error becomes one line and an exit code."""
     try:
         return _run(arguments)
     except CommandError as error:
@@ -67,7 +67,7 @@ def _guarded(arguments: Any) -> int:
     except KeyboardInterrupt:
         return complain("interrupted, nothing was written", INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more at its end.
+        # The reader of our output has closed the pipe. Python would complain again at exit.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -108,7 +108,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        # Of other libraries' plans their developers want to know.
+        # Deprecation warnings of other libraries are for developers, not for users of the command.
         for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", category)
         warnings.showwarning = show  # type: ignore[assignment]

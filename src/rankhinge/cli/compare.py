@@ -49,7 +49,7 @@ def _problems(arguments: Any, names: list[str]) -> tuple[LetorData, list[Judged]
     """The scores of each model on the same rows and labels."""
     read = [scores_of(arguments, name, arguments.data) for name in names]
     models = [model for _, _, model in read]
-    # What a file of scores means by its labels, a model beside it knows.
+    # A file of scores does not say which class its scores rank; a model next to it does.
     known = next((model for model in models if model is not None and hasattr(model, "classes_")), None)
     problems = []
     for name, (data, scores, model) in zip(names, read, strict=True):

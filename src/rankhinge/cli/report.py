@@ -109,7 +109,7 @@ def _convergence(model: Any, name: str | None) -> dict[str, Any] | None:
     """
     history = {key: np.asarray(values, dtype=np.float64) for key, values in getattr(model, "history_", {}).items()}
     gap = history.get("gap", np.empty(0))
-    # Of several classes the one that the page is about.
+    # With several classes: the one that the page describes.
     which = list(model.classes_).index(float(name)) if gap.ndim == 2 and name is not None else 0
     gap, primal = (part[which] if part.ndim == 2 else part for part in (gap, history.get("primal", gap)))
     label, shown = "relative gap", gap

@@ -29,7 +29,7 @@ def run(arguments: Any) -> int:
     files = _files(arguments)
     data = data_of(arguments, files["train"])
     _refuse_too_wide(arguments, data)
-    # What cannot be read is told before the fit, not after it.
+    # Report unreadable files before the fit, not after it.
     validation = _like(arguments, files.get("validation"), data)
     test = _like(arguments, files.get("test"), data)
     if arguments.save_data is not None:
@@ -162,7 +162,7 @@ def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
 
 
 def _parameters(arguments: Any, data: LetorData) -> dict[str, Any]:
-    """What is the same for all candidates."""
+    """Parameters that all candidates share."""
     names = ("loss", "level_weights", "tol", "max_iter", "max_time")
     parameters = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     if data.qid is None and arguments.level_weights is not None:

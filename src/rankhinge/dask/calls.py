@@ -18,7 +18,7 @@ from rankhinge.dask.worker import answer
 __all__ = ["Asked", "Handler", "Messenger"]
 
 _NAME = "rankhinge-answer"
-# Seconds for a first connection to a worker. Who cannot be reached so soon is called through the scheduler.
+# Seconds for a first connection to a worker. Slower workers are called through the scheduler.
 _CONNECT = 3.0
 
 Asked = tuple[dict[int, tuple[str, str]], Any]
@@ -26,17 +26,17 @@ Asked = tuple[dict[int, tuple[str, str]], Any]
 
 
 class Handler(WorkerPlugin):
-    """Lets a worker answer, one that starts later as well."""
+    """Lets a worker answer, including workers that start later."""
 
     name = _NAME
 
     def setup(self, worker: Any) -> None:
-        """Enter the handler."""
+        """Register the handler."""
         self.worker = worker
         worker.handlers[_NAME] = self.handle
 
     def teardown(self, worker: Any) -> None:
-        """Leave it: a later one takes its place, or a message is on its way."""
+        """Keep the handler: a later fit replaces it, and a message may still be on its way."""
 
     async def handle(self, message: bytes) -> Any:
         """Answer a message; an error of ours comes back as a value, unlike one of the connection."""
@@ -49,7 +49,7 @@ class Handler(WorkerPlugin):
 
 
 class Messenger:
-    """Asks workers.
+    """Sends requests to workers.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Messenger:
         else:
             reply = await self.client.scheduler.proxy(worker=where, msg={"op": _NAME, "message": message})
         if reply is None:
-            raise RuntimeError(f"the worker {where} has not got the handler of this fit: was its plugin removed?")
+            raise RuntimeError(f"the worker {where} lacks the handler of this fit: was its plugin removed?")
         self.bytes_back += len(reply)
         found: dict[str, Any] = _unpacked(reply)
         return found

@@ -34,7 +34,7 @@ _PART_OF_MEMORY = 0.7
 
 
 def accepts(X: Any) -> bool:
-    """Whether X is a collection of dask's."""
+    """Whether X is a dask collection."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
@@ -44,7 +44,7 @@ class DaskContainer:
     def classes(self, X: Any, y: Any, *, mask: Any, pos_label: Any) -> Opened:
         """One-vs-rest problems, one list each."""
         client, rows = _client(), rows_of(X, y, mask)
-        # Not before: there may be no distributed, which `_client` says.
+        # Imported here, because distributed may be missing, which `_client` reports.
         from rankhinge.dask.engine import DaskEngine
 
         _refuse_large(client, rows)
@@ -100,7 +100,7 @@ class DaskContainer:
     def standings(
         self, X: Any, y: Any, function: Callable[[Any], NDArray[Any]], *, kind: str, classes: NDArray[Any]
     ) -> list[Standing]:
-        """Where the positives of each problem stand, by counts on the workers."""
+        """The standing of the positives of each problem, from counts on the workers."""
         return standings_of_labels(_client(), self.each(X, function), y, kind, classes)
 
     def judged(
@@ -140,7 +140,7 @@ class DaskContainer:
 
 
 def _has_column(X: Any, column: Any, machine: Any) -> bool:
-    """Whether X comes with its query ids; by its place alone a column is told by how many there are."""
+    """Whether X has the column of query ids. A column given by position is recognised by the number of columns."""
     if isinstance(column, str):
         return column in getattr(X, "columns", ())
     return int(X.shape[1]) == machine.n_features_in_ + 1
@@ -187,7 +187,7 @@ class _Opened:
 
     @surviving
     def variances(self) -> NDArray[np.float64]:
-        """Of the features, over all samples, labelled or not, from the moments of the shards. One pass."""
+        """Variances of the features over all samples, labelled or not, from the moments of the shards. One pass."""
         return variances_together(self._shared.call([Operation("variances", (None,), None, "each")])[0])
 
     def objective(self, loss: RankingLoss, scale: NDArray[np.float64] | None) -> Any:
@@ -220,7 +220,7 @@ def _coding(client: Any, rows: Rows, pos_label: Any) -> tuple[Coding, Targets]:
     labels = np.unique(np.concatenate(found))
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y has nan: every sample needs a label")
-    # Some of each: with one of each, scikit-learn would take them for numbers to be predicted.
+    # Several copies of each label: from single ones, scikit-learn would infer a regression target.
     few = np.tile(labels, 3) if labels.size else np.zeros(1)
     if rows.n_columns is not None:
         few = np.tile(few[:, None], (1, rows.n_columns))

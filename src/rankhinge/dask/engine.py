@@ -1,8 +1,8 @@
 """Shards on the workers of a Dask cluster: futures with lineage, called where they lie, waited for with a deadline.
 
-A call goes to all workers at once and is raced against the scheduler's list of workers: who waits for one that has gone
-would wait until a connection times out. A lost shard is computed anew by the scheduler, which holds its lineage; the
-coordinator then replays what it held.
+A call goes to all workers at once and is raced against the scheduler's list of workers. Waiting for a worker that has
+gone would otherwise last until the connection times out. A lost shard is computed anew by the scheduler, which holds
+its lineage; the coordinator then replays what it held.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class DaskEngine:
 
     @property
     def bytes_out(self) -> int:
-        """Of all messages."""
+        """Bytes of all messages."""
         return self._messenger.bytes_out
 
     @property
     def bytes_back(self) -> int:
-        """Of all replies."""
+        """Bytes of all replies."""
         return self._messenger.bytes_back
 
     def call(self, batch: Sequence[Operation], shards: Sequence[int] | None = None) -> list[Any]:
@@ -139,7 +139,7 @@ class DaskEngine:
             ) from error
 
     def recover(self, lost: Sequence[int]) -> list[int]:
-        """Wait until all shards are somewhere; which of them are new."""
+        """Wait until every shard is on a worker; return which of them are new."""
         deadline = time.monotonic() + _RECOVERY_DEADLINE
         while True:
             found = self._wait(self._locate())
@@ -168,7 +168,7 @@ class DaskEngine:
         for number, future in enumerate(self.futures):
             holders = sorted(set(who_has.get(future.key, ())) & alive)
             if holders:
-                # The one that had it, if it still has it.
+                # The worker that had the shard, if it still has it.
                 where = self._where.get(number, "")
                 keys.setdefault(where if where in holders else holders[0], {})[number] = (future.key, "")
         sent: dict[str, Asked] = {where: (mine, None) for where, mine in keys.items()}

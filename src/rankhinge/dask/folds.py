@@ -1,4 +1,4 @@
-"""Folds of dask collections: by a hash of the number of the row, or of its query, so that nothing has to be drawn."""
+"""Folds of dask collections, by a hash of the row number or of the query, so that nothing has to be drawn."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from rankhinge.problems.query_codes import codes_of_queries, salt_of
 __all__ = ["LONGEST", "MOST_FETCHED", "OpenedLists", "Opening", "entries_of_chunk", "ids_of", "opening", "separated"]
 
 Floats = NDArray[np.float64]
-# Lists of more samples are counted where they lie; of the others so many samples' scores are fetched at most.
+# Lists with more samples are counted where they lie. Of all shorter lists together, at most this many scores are
+# fetched.
 LONGEST, MOST_FETCHED = 1 << 16, 1 << 17
 
 
@@ -189,7 +190,7 @@ class OpenedLists:
         return self._whole.variances(0)
 
     def objective(self, loss: RankingLoss, scale: Floats | None) -> Any:
-        """The objective, whose loss is known already."""
+        """The objective; its loss was chosen when the data were read."""
         return self._whole.weighted(None if scale is None else 1.0 / scale)
 
 

@@ -18,7 +18,7 @@ from scipy import sparse
 
 __all__ = ["Piece", "exchanged"]
 
-# Chunks that exchange all with all.
+# Up to this many chunks, every chunk exchanges with every other.
 _MOST_AT_ONCE = 48
 
 

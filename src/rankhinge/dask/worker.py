@@ -28,7 +28,7 @@ class Coding(NamedTuple):
     classes: NDArray[Any]
 
     def relevant(self, y: NDArray[Any]) -> NDArray[np.bool_]:
-        """Of some labels, a row for each problem."""
+        """Relevance of some labels, one row for each problem."""
         if self.kind == "binary":
             return np.ascontiguousarray((y == self.classes[1])[None, :])
         if self.kind == "multiclass":
@@ -63,7 +63,7 @@ class Held:
         self.shard, self.mark = state["shard"], uuid.uuid4().hex
 
     def __sizeof__(self) -> int:
-        # For the scheduler, which is to know what a worker has room for.
+        # Tells the scheduler how much memory the shard takes.
         return self.shard.n_bytes()
 
 
@@ -114,7 +114,7 @@ def checked(X: Any, chunk: Chunk) -> Any:
     _refuse_nan(block, where)
     if sparse.issparse(block):
         return block
-    # What has travelled may lie at odd addresses, which makes every pass slower.
+    # Arrays that have travelled may be unaligned, which slows every pass.
     return np.require(block, requirements=["C", "A"])
 
 
@@ -150,6 +150,6 @@ async def answer(keys: dict[int, tuple[str, str]], batch: list[Operation] | None
 
 
 def _one_at_a_time(shards: dict[int, Shard], batch: list[Operation]) -> list[Any]:
-    """A call that nobody waits for any more, after an interrupt say, must not meet the next one."""
+    """An abandoned call, for instance after an interrupt, must not overlap the next one."""
     with _busy:
         return execute(shards, batch)

@@ -125,6 +125,6 @@ def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
-            # The system names the temporary file, or none.
+            # The system's message names the temporary file, or no file.
             raise OSError(error.errno, error.strerror, name) from error
         raise

@@ -71,7 +71,7 @@ def most_violating_ranking(
     relevant = check_relevant(relevant, scores.size)
     if method == "auto" or (method == "histogram" and loss.way == BY_STEP):
         return core.infer_one(scores, relevant, loss)
-    # Not needed by most: the papers' methods.
+    # The papers' methods are imported on demand.
     from rankhinge.inference.methods import infer_by
 
     return infer_by(method, scores, relevant, loss)

@@ -91,7 +91,7 @@ def add_negatives(
         total = 0.0
         for k in range(part.size):
             score, bucket = np.float64(part[k]), buckets[k]
-            # Seldom: the only branch. A positive counts as if it had all above it, and adds nothing.
+            # Rarely taken, and the only branch. A positive counts as if all positives were above it, and adds nothing.
             n_above, last = above[bucket + np.uint32(1)], above[bucket]
             if n_above != last:
                 n_above = _n_above(positives, score, n_above, last)

@@ -21,7 +21,7 @@ from rankhinge.losses import RankingLoss
 
 __all__ = ["COMPLAINTS", "check_outcome", "check_usable", "hinge_of_one", "infer_many", "infer_one", "loss_by_scores"]
 
-# What the loss of a user's own may lie outside of [0, 1].
+# By how much a user's loss may lie outside [0, 1].
 _ROUNDING = 1e-6
 COMPLAINTS = {
     NO_POSITIVE: "no sample is relevant: a ranking needs at least one positive",
@@ -115,7 +115,7 @@ def _infer_one_of(
 
 
 def check_outcome(loss: RankingLoss, values: Any, losses: Any) -> None:
-    """Refuse what a user's step cannot have meant: where it was not looked at before, it may be anything."""
+    """Refuse values that no suitable step gives: a user's step was checked at some places only."""
     sane = np.isfinite(values) & (np.asarray(losses) >= -_ROUNDING) & (np.asarray(losses) <= 1.0 + _ROUNDING)
     for wrong in np.atleast_1d(losses)[~np.atleast_1d(sane)][:1]:
         raise ValueError(f"{loss!r} is not suitable: a ranking has the loss {wrong}, which must lie between 0 and 1")

@@ -97,7 +97,7 @@ def _code(loss: RankingLoss) -> Code:
     if kind not in _packed:
         with _compiling:
             formulas = loss.formulas()
-            # Losses that differ in their tables only share their code.
+            # Losses that differ only in their tables share their code.
             if formulas not in _packed:
                 _packed[formulas] = _compile(loss, formulas)
             _packed[kind] = _packed[formulas]

@@ -7,10 +7,9 @@ ranks in buckets a … b - 1 lie between those of edges b and a. The edges' rank
 into. Any loss, and few edges are looked at where ranks are few.
 
 *Walk.* For AP ``f_j(i + 1) - f_j(i)`` decreases with i up to i = j (003, Algorithm 2): f_j is concave on the ranks
-1 … j + 1 (`RankingLoss.is_concave`). So from edge to edge upwards the rank falls for as long as the step below is a
-descent, and one step is looked at per edge, in order. Where ranks are many that is several times as fast, since
-bisection asks the processor to guess at every turn. The best negatives, whose ranks may exceed j + 1, are left to
-bisection.
+1 … j + 1 (`RankingLoss.is_concave`). So from edge to edge upwards the rank falls for as long as the step below
+descends, and one step is evaluated per edge, in order. With many ranks this is several times as fast, since bisection
+mispredicts a branch at every turn. The best negatives, whose ranks may exceed j + 1, are left to bisection.
 """
 
 from __future__ import annotations

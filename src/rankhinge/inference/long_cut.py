@@ -131,7 +131,7 @@ class _LongCut:
         return values, index
 
     def collected(self, bar: float) -> _Best | None:
-        """The first way; None if it cannot be gone."""
+        """The first way; None if it does not apply."""
         cut = min(bar, float(self.positives[-1]))
         reach = np.count_nonzero(self.sample >= cut)
         if not reach < FEW * self.sample.size:

@@ -23,7 +23,7 @@ __all__ = ["METHODS", "infer_by"]
 
 # The module whose METHODS have a function of this name.
 METHODS = dict.fromkeys(("greedy", "search", "select", "quicksort", "quicksort-search"), "rankhinge.papers.inference")
-# Those that look for the summit of a concave function.
+# Methods that search for the maximum of a concave function.
 _CONCAVE = ("search", "select", "quicksort-search")
 
 

@@ -195,7 +195,7 @@ def settle(query, values, index, groups, centre, coefficients, rank_counts):
     unit = 2.0 / query.positives.size / query.n_negatives
     ranks = np.empty(values.size, np.int64)
     parts = np.empty((64, 4), np.int64)
-    # Of two parts the smaller one comes first: beside those given, never more than log2(n) groups wait.
+    # The smaller of two parts is settled first, so that at most log2(n) groups wait in addition to those given.
     stack = np.empty((groups.shape[0] + 64, 5), np.int64)
     n_groups = groups.shape[0]
     for g in range(n_groups):

@@ -70,7 +70,7 @@ class LatentMachine(BagPredictor):
         """The inner objective."""
         raise NotImplementedError
 
-    # What values are in truth.
+    # Computes true values, over all candidates.
     _whole: ClassVar[type[Whole]] = Whole
 
     def _make_inner(
@@ -179,7 +179,7 @@ class LatentMachine(BagPredictor):
                         break
         except KeyboardInterrupt:
             kept.interrupt()
-            # With nothing reached yet, an earlier model is the better one.
+            # If nothing has been reached yet, keep an earlier model.
             if not (kept.is_empty and earlier_model(self)):
                 self.__dict__.update(fitted(kept))
             raise
@@ -304,7 +304,7 @@ class LatentMachine(BagPredictor):
 
     def _warn(self, kept: Kept) -> None:
         """Warn of models that rank nothing, and of those that may be far from where the fit would end."""
-        # Where inference is a heuristic no gap is proved, which is no fault of the fit.
+        # With heuristic inference no gap is proved; the fit is not to blame.
         settled = (kept.gap <= self.tol) | (np.array(kept.status) == HEURISTIC)
         flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & settled
         # Where the bound of a loss has its minimum at 0, as those with a cut often have, no C helps.
@@ -324,7 +324,7 @@ class LatentMachine(BagPredictor):
 
 
 class _Wish:
-    """A function that asks whether to stop; once it has said yes, that holds for whatever comes after."""
+    """A function that tells whether to stop. After its first True it always returns True."""
 
     def __init__(self, wants_stop: Callable[[], bool]) -> None:
         self._wants_stop, self.granted = wants_stop, False

@@ -1,4 +1,4 @@
-"""What a fitted latent machine does with bags: the best candidate of each, its score, and what follows from it."""
+"""Prediction with a fitted latent machine: the best candidate of each bag, its score, and the class."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BagPredictor(ClassifierMixin, LinearRankingMachine):
         return bags
 
     def _loss(self) -> RankingLoss:
-        """Whose metric `score` is."""
+        """The loss whose metric `score` returns."""
         return get_loss(getattr(self, "loss", "ap"))
 
     def _best(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

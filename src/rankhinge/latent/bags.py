@@ -13,7 +13,7 @@ from rankhinge._validation import QueryIds, encode_queries, in_native_order, ref
 
 __all__ = ["Bags", "as_bags", "is_bags_like"]
 
-# Entries that are looked at together when X is searched for NaN: a memory-mapped X is never loaded whole.
+# Entries checked at a time when X is searched for NaN, so that a memory-mapped X is never loaded whole.
 _BLOCK_ENTRIES = 1 << 20
 
 
@@ -44,9 +44,9 @@ class Bags:
     dtype : dtype
         Of the candidates.
     ids : ndarray of shape (n_bags,)
-        The bags' ids; their numbers if none were given. Some of the bags, ``bags[index]``, keep theirs.
+        The ids of the bags, or their numbers if none were given. A selection ``bags[index]`` keeps its ids.
     feature_names : ndarray of shape (n_features,) or None
-        Of candidates that came in frames.
+        The columns of the frames, if the candidates came in frames.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class Bags:
         self._ids, self.feature_names = ids, names
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Refused: transformers of rows would take a bag for one."""
+        """Refused, because a row-wise transformer would mistake a bag for a row."""
         raise TypeError(
             "Bags are no array: wrap a transformer of features, BagTransformer(StandardScaler()) for instance; the "
             "candidates themselves are in Bags.matrix"
@@ -145,7 +145,7 @@ class Bags:
 
     @property
     def matrix(self) -> Any:
-        """The matrix whose rows the candidates are; `rows` says which."""
+        """The matrix that holds the candidates; `rows` says in which rows."""
         return self._X
 
     @property
@@ -154,7 +154,7 @@ class Bags:
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     def rows(self) -> NDArray[np.int64] | None:
-        """The row of `matrix` of each candidate, bag by bag; None: all rows, in order."""
+        """The row of `matrix` for each candidate, bag by bag. None: all rows, in order."""
         in_order = self._order is None and np.array_equal(self._start[1:], self._stop[:-1])
         if in_order and len(self) and self._start[0] == 0 and self._stop[-1] == self._X.shape[0]:
             return None
@@ -163,7 +163,7 @@ class Bags:
         return places if self._order is None else self._order[places]
 
     def candidates(self) -> Any:
-        """All candidates, bag by bag, of shape (n_candidates, n_features); a copy only if these are some of the bags.
+        """All candidates, bag by bag, of shape (n_candidates, n_features). Copied only for a selection of bags.
 
         ``bags.candidates()[bags.offsets[b] + h]`` is candidate h of bag b.
         """

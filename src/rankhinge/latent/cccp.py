@@ -32,7 +32,7 @@ HISTORY = ("objective", "bound", "loss", "n_changed", "time", "passes")
 _ROUNDING = 1e-7
 # Lengths of a step from w = 0 along a direction whose scores spread by 1.
 _STEPS_FROM_ZERO = np.geomspace(1e-4, 10.0, 6)
-# As long as the choices change, the inner problems are solved to this many times the tolerance only.
+# While the choices still change, the inner problems are solved to this many times the tolerance.
 _LOOSE = 10.0
 
 
@@ -173,7 +173,7 @@ class ConcaveConvex:
         elif settled and (self._may_end() or self.n_outer[k] >= self.max_outer):
             self.status[k] = self._end_of(point, tol)
             if self.status[k] == "running" and self.n_outer[k] >= self.max_outer:
-                # A point away from 0, found at the end of the last round: nothing is proved of it.
+                # A point away from 0 that was found at the end of the last round; nothing is proved about it.
                 self.status[k] = "max_outer"
         self._move(k, choice, changed)
 

@@ -20,11 +20,11 @@ class Detections(NamedTuple):
     Attributes
     ----------
     images : ndarray of shape (n,)
-        The bag of each, by its id.
+        The id of the bag of each window.
     boxes : ndarray of shape (n, 4)
     scores : ndarray of shape (n,)
     candidates : ndarray of shape (n,)
-        Which candidate of its bag it is.
+        The number of the candidate within its bag.
 
     Examples
     --------
@@ -56,10 +56,10 @@ class Detections(NamedTuple):
 def detect(
     model: Any, bags: Any, windows: ArrayLike, *, threshold: float = 0.3, most_per_image: int | None = None
 ) -> Any:
-    """Ranked, localised windows: every candidate is scored, and of those that overlap much the best is kept.
+    """Rank the windows of all images by score, without those that a better window of their image overlaps strongly.
 
-    Trained with labels of whole images, ``LatentRankSVC().fit(bags, y)``, the model has never seen a box; a candidate
-    is a window of the image.
+    Candidates are windows of an image. A model trained on labels of whole images, ``LatentRankSVC().fit(bags, y)``, has
+    never seen a box.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def detect(
     threshold : float, default 0.3
         Of `non_maxima_suppression`.
     most_per_image : int, optional
-        Keep no more than so many windows of each image.
+        The largest number of windows to keep for each image. Default: all.
 
     Returns
     -------
@@ -137,20 +137,20 @@ def plot_localisations(
     truth: Sequence[ArrayLike] | None = None,
     labels: Sequence[str] | None = None,
 ) -> Any:
-    """Where a machine looks during training (Behl et al. 2015, Figure 9): a row for each round, a column an image.
+    """Plot where a model looks during training: a row for each round, a column for each image.
 
     Parameters
     ----------
     windows : array of shape (n_candidates, 4)
         As for `detect`.
     bags : Bags
-        Those that it was trained on.
+        The training bags.
     choices : array of int of shape (n_rows, n_bags)
         Candidates, counted within their bags: ``model.chosen_history_``, or rows of several models; -1: none.
     shown : sequence of int
         Which bags.
     images : sequence of arrays, optional
-        The pictures of the shown bags; without them all windows are drawn in grey.
+        The pictures of the shown bags. Without them, all windows are drawn in grey.
     truth : sequence of arrays of shape (m, 4), optional
         True boxes of the shown bags, drawn dashed.
     labels : sequence of str, optional

@@ -1,11 +1,12 @@
 r"""The inner problem of CCCP, solved on the candidates that matter.
 
 At any time only few candidates can be the best of their bag. So the inner problem is solved on a *working set*: the
-candidates fixed for the positives, and for each free negative those that have been its best so far, or nearly. With
-fewer candidates J can only be smaller. Hence planes cut on the working set are planes of the whole problem, and the
-solver's lower bound holds for it. The upper bound does not, so that a *sweep* over all candidates follows, one
-pass with one column: it gives the objective in truth, the gap, and the candidates that were missing. If the
-gap is not small enough, they join the working set, and the solver goes on from where it was, with its planes.
+candidates fixed for the positives, and for each free negative those that have been its best so far, or nearly.
+
+With fewer candidates J can only be smaller. Hence planes cut on the working set are planes of the whole problem, and
+the solver's lower bound holds for it. The upper bound does not. So a *sweep* over all candidates follows, one pass with
+one column. It gives the true objective, the gap, and the candidates that were missing. If the gap is not small enough,
+they join the working set, and the solver continues with its planes.
 
 Problems in lockstep share the sweeps. Each has a working set and a solver of its own: together their sets would be
 nearly all candidates. Without working sets they share one solver, and each of its passes.

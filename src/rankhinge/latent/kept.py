@@ -33,11 +33,11 @@ class Kept:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been reached but w = 0."""
+        """Whether w = 0 is all that has been reached."""
         return not self.w.any()
 
     def copy(self) -> Kept:
-        """What there is at present; goes its own way."""
+        """A copy of the present state, independent of later changes."""
         other = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray | list):

@@ -22,8 +22,8 @@ __all__ = ["LatentRankSVC"]
 class LatentRankSVC(LatentMachine):
     r"""Latent AP-SVM: a linear classifier of bags that optimises a ranking metric.
 
-    A sample is a bag of candidates, for instance the windows of an image. Its label is about one of them, and it is not
-    known which. The score of a bag is that of its best candidate. For each one-vs-rest problem the fit minimises
+    A sample is a bag of candidates, for instance the windows of an image. Its label refers to one of them, but not to a
+    known one. The score of a bag is that of its best candidate. For each one-vs-rest problem the fit minimises
 
     .. math:: F(w) = \tfrac12 \|w\|^2 + C \, J(s(w)), \qquad s_b(w) = \max_h w \cdot \Phi_b(h),
 
@@ -53,8 +53,8 @@ class LatentRankSVC(LatentMachine):
     max_outer : int, default 50
         Rounds.
     shrinking : bool, default True
-        Solve the inner problems on the candidates that matter, and check against all of them. Result and certificate
-        hold for the whole problem.
+        Solve the inner problems on the candidates that matter, then check against all of them. The result and its
+        certificate hold for the whole problem.
     threshold : {"f1", "error"} or float, default "f1"
         How to set `intercept_` after training: see `RankSVC`.
     warm_start : bool, default False
@@ -62,7 +62,7 @@ class LatentRankSVC(LatentMachine):
     random_state : int, RandomState or None, default None
         For the random starts and the solver; None means 0.
     verbose : int, default 0
-        1: a line with start, round, iteration, primal, dual, gap and time.
+        1: a progress line with start, round, iteration, primal, dual, gap and time.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class LatentRankSVC(LatentMachine):
     objective_ : float or ndarray of shape (K,)
         ``F(coef_)``.
     dual_objective_, gap_ : float or ndarray of shape (K,)
-        Lower bound and relative gap of the last inner problem: not of F, which is not convex.
+        Lower bound and relative gap of the last inner problem, not of F, which is not convex.
     outer_history_ : dict of ndarray
         By round: ``"objective"`` (F, which never rises), ``"bound"`` (its J), ``"loss"`` (of the ranking by w),
         ``"n_changed"`` (positives whose candidate then changed), ``"time"``, ``"passes"``.
@@ -87,8 +87,7 @@ class LatentRankSVC(LatentMachine):
     n_outer_, n_iter_ : int or ndarray of shape (K,)
         Rounds, and iterations of the last one.
     n_passes_, n_products_ : int
-        Rows of X that were read, in units of all candidates, and inner products that were formed, by all starts and
-        problems together.
+        Passes over all candidates, and inner products computed, by all starts and problems together.
     status_ : str or ndarray of shape (K,)
         ``"converged"``, ``"max_outer"``, ``"max_iter"``, ``"interrupted"``, …
 

@@ -18,7 +18,7 @@ __all__ = ["INITS", "class_means", "first_choice", "random_choice", "ways_from_z
 
 INITS = ("mean", "first", "random")
 
-# From w = 0: how many random ways are tried, and how far each climbs.
+# From w = 0: the number of random directions, and the steps that each climbs.
 _N_WAYS, _N_CLIMBS = 15, 4
 
 

@@ -21,7 +21,7 @@ class BagTransformer(
     MetaEstimatorMixin,
     TransformerMixin,
     BaseEstimator,
-    # Bags are no frames. (The mixin's own keyword; it has no types.)
+    # Bags are not frames. (The mixin's own keyword; it has no types.)
     auto_wrap_output_keys=None,  # type: ignore[call-arg]
 ):
     """Apply a row-wise transformer (a scaler, PCA) to the candidates of bags, inside a pipeline.
@@ -29,18 +29,18 @@ class BagTransformer(
     Parameters
     ----------
     transformer : transformer
-        Of scikit-learn's kind. It is fitted to the candidates of the training bags, all of them alike and without
-        labels: a bag's label is not its candidates'. Bags that were made of frames come to it as a frame (of pandas,
-        where that is installed), so that it may ask for columns by name.
+        A scikit-learn transformer. It is fitted to all candidates of the training bags, without labels: a bag's label
+        is not the label of each candidate. Bags made from frames are passed on as a frame (if pandas is installed), so
+        that it can select columns by name.
 
     Attributes
     ----------
     transformer_ : transformer
         The fitted one.
     n_features_in_ : int
-        Features of a candidate; only if the transformer knows it.
+        Features of a candidate, if the transformer has this attribute.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names; only if the bags were made of frames.
+        Their names. Only for bags made from frames.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class BagTransformer(
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Those of the transformer."""
+        """The feature names that the transformer returns."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None) if input_features is None else input_features
         return self.transformer_.get_feature_names_out(names)
@@ -118,7 +118,7 @@ class BagTransformer(
         return int(self.transformer_.n_features_in_)
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse candidates are for the transformer to accept or refuse."""
+        """The transformer accepts or refuses sparse candidates."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

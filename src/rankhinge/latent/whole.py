@@ -106,12 +106,12 @@ class Whole:
         return float(self.C[k]) * self.hinge(k, np.zeros(problem.members.size), problem.given)
 
     def at_zero(self, k: int, fixed: NDArray[np.int64]) -> Point:
-        """W = 0, which every fit has to better."""
+        """The point w = 0, which every fit must improve on."""
         w = np.zeros(self.features.n_features)
         return self.point(k, w, self.sweep(np.array([k]), w[:, None], [fixed]), 0, fixed)
 
     def rounding(self, k: int, point: Point) -> float:
-        """What rounding may have changed of value and bound, by the longest candidate."""
+        """By how much rounding may have changed value and bound, from the longest candidate."""
         near = max(point.primal - point.dual, 0.0) if np.isfinite(point.primal) else 0.0
         C = self._largest(k) * float(self.C[k])
         return rounding_bound(self._n_terms(k), C, self._slope, near, float(np.linalg.norm(point.w)))

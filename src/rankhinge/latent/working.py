@@ -12,7 +12,7 @@ __all__ = ["WorkingSets"]
 
 # How many of a bag's best candidates join the working set at a time.
 _N_BEST = 2
-# With fewer candidates to a bag there is little to leave out.
+# With fewer candidates in a bag there is little to leave out.
 _WORTH_IT = 4
 
 

@@ -1,6 +1,6 @@
 """Ranking losses. Each file states one formula, once, for kernels, arrays and tensors.
 
-`base` says what a ranking loss is. The theory is in Mohapatra, Rolínek, Jawahar, Kolmogorov and Kumar, "Efficient
+`base` defines ranking losses. The theory is in Mohapatra, Rolínek, Jawahar, Kolmogorov and Kumar, "Efficient
 Optimization for Rank-based Loss Functions", CVPR 2018.
 """
 

@@ -23,11 +23,11 @@ class CustomLoss(RankingLoss):
     ----------
     step : callable
         ``step(j, i, n_positives, n_negatives)``, with both indices from 1, returns ``t(j, i) ≤ 0``. It must be a plain
-        function that numba can compile: integers have 64 bits, and globals keep the values that they have at the first
-        use. Whenever a longer list than before comes up, the step is checked for suitability at many places.
+        function that numba can compile. Integers have 64 bits, and globals keep the values that they have at the first
+        use. The step is checked for suitability at many places, again for each list that is longer than all before.
     partial_sum : callable, optional
-        ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)`` in O(1). With it the loss of a
-        ranking costs O(N) instead of O(P N). The check compares it with the step.
+        ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)`` in O(1). It reduces the cost of a
+        ranking's loss from O(P N) to O(N). The check compares it with the step.
     name : str, default "custom"
 
     Examples
@@ -76,7 +76,7 @@ class CustomLoss(RankingLoss):
         return float(self.step_function(j, i, n_positives, n_negatives))
 
     def require_suitable(self, n_samples: int) -> None:
-        """Checked whenever a longer list comes up, at a sample of places: an arbitrary function has too many."""
+        """Check the step on lists of this length at a sample of places; all of them would be too many."""
         if n_samples <= self._checked_up_to:
             return
         if self._checked_up_to == 0:

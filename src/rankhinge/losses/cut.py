@@ -23,7 +23,7 @@ from rankhinge.losses.base import BY_CUT, RankingLoss, decimal
 
 __all__ = ["CutFormulas", "CutLoss", "parse_depth"]
 
-# Steps of a list. Beyond this many, the soft loss is the better choice.
+# The most steps for one list. Beyond it, the soft loss is the better choice.
 _MOST_STEPS = 10**9
 
 

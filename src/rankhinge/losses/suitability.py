@@ -15,10 +15,10 @@ __all__ = ["SuitabilityReport", "jit_functions", "judge_compiled", "judge_loss",
 
 
 class Inspection(NamedTuple):
-    """How many values of a compiled step are looked at.
+    """How many values of a compiled step are checked.
 
-    All of them on lists of up to `short` samples, if these are no more than `values`; on longer ones a sample of
-    `enough` for each number. The step may loop over the positives itself: the more there are, the fewer values.
+    On lists of up to `short` samples all of them, if there are at most `values`; on longer lists a sample of `enough`
+    for each size. The step may loop over the positives itself: the more there are, the fewer values.
     """
 
     short: int = 256

@@ -212,7 +212,7 @@ def rbp(
     ties: Ties = "average",
     no_positives: NoPositives = "zero",
 ) -> float:
-    """Rank-biased precision: what a reader finds who goes on after each sample with probability p.
+    """Rank-biased precision: the expected gain of a reader who continues after each sample with probability p.
 
     ``RBP = (1 - p) sum_i p**(rank_i - 1)`` over the relevant samples.
 

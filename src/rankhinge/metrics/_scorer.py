@@ -59,7 +59,7 @@ def make_query_scorer(
         raise TypeError(f"metric {metric!r} with the options {options}: {error}{depth}") from None
     scorer = QueryScorer(function, options, qid)
     if isinstance(metric, str):
-        # So would a wrong value.
+        # The same goes for a wrong value.
         scorer.measure([1, 0], [1.0, 0.0], qid=[0, 0])
     return scorer
 

@@ -1,4 +1,4 @@
-"""What ends a fit whose samples lie elsewhere."""
+"""The error that ends a fit to remote data."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["EngineLostError"]
 
 
 class EngineLostError(RuntimeError):
-    """The samples are gone, and there is nobody left to make them anew."""
+    """The samples are lost and cannot be recomputed."""

@@ -41,8 +41,8 @@ __all__ = ["RankingObjective"]
 class RankingObjective(Handles, Spans, Reductions):
     """`J` of K problems over shared features, seen through handles that hide where scores live.
 
-    With `Handles` it is what a solver cannot do without (`rankhinge.solvers.protocol.Objective`). `Spans` and
-    `Reductions` are what arrays offer besides.
+    With `Handles` it is what a solver cannot do without (`rankhinge.solvers.protocol.Objective`). Arrays also offer
+    `Spans` and `Reductions`.
 
     Parameters
     ----------

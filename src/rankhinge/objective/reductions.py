@@ -1,4 +1,4 @@
-"""What a fit asks of an objective besides its planes: numbers that sum up scores, coefficients and features.
+"""What a fit asks of an objective in addition to planes: numbers that summarise scores, coefficients and features.
 
 Where samples are spread over workers, each of these is a reduction. Nobody else reads what a handle holds.
 """

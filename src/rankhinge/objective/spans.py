@@ -1,4 +1,4 @@
-"""What arrays offer the bundle solver besides: spans and random parts.
+"""What arrays additionally offer the bundle solver: spans and random parts.
 
 A span holds the scores of a few directions of each problem, so that any point between them is scored without a pass
 over X.

@@ -20,7 +20,7 @@ from rankhinge.persistence.errors import ModelFileError
 
 __all__ = ["decode", "encode"]
 
-# Losses that are known by their class and these parameters: whoever reads the file has them, too.
+# Losses that their class and these parameters determine. Every reader of the file has the class.
 _LOSSES: dict[str, tuple[str, ...]] = {
     "APAt": ("k",),
     "AUC": (),

@@ -133,5 +133,5 @@ def _finite(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _positive(values: NDArray[Any]) -> NDArray[Any]:
-    """What a logarithmic axis can show."""
+    """The values that a logarithmic axis can show."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)

@@ -1,4 +1,4 @@
-"""Two models, query by query."""
+"""Compare two models, query by query."""
 
 from __future__ import annotations
 

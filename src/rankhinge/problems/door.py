@@ -1,4 +1,4 @@
-"""The door for containers: data of another kind than arrays is asked how it wants to enter, before anybody looks at it.
+"""The door for containers: data other than arrays declare how they enter, before any validation.
 
 scikit-learn's validation would call `numpy.asarray` on a dask array, and load it whole. So `fit`, `decision_function`
 and `predict` ask `container_of` first. A room of its own registers what it knows (`register`), and does for its data
@@ -117,7 +117,7 @@ _ROOMS = {"dask": "rankhinge.dask", "dask_expr": "rankhinge.dask"}
 
 
 def container_of(X: Any) -> Container | None:
-    """By which door X enters; None: it is an array, a sparse array or a frame."""
+    """The container of X. None for arrays, sparse arrays and frames."""
     room = _ROOMS.get(type(X).__module__.partition(".")[0])
     if room is not None:
         import_module(room)

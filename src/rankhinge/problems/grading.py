@@ -2,9 +2,10 @@ r"""Graded labels as levels of lists, each with a weight.
 
 **Graded labels.** Levels ``0 = γ(0) < γ(1) < …``. With IDCG_ℓ the best DCG at level ℓ (gain 1 for each sample at or
 above it) and IDCG that of the graded list, ``ω_ℓ = (γ(ℓ) - γ(ℓ - 1)) · IDCG_ℓ / IDCG`` gives
-``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains. A level
-that the whole list reaches has no negative: its hinge is 0 (that of zero-one is not), its weight stays. Levels between
-two labels of a list have the same samples above them, and are taken together.
+``1 - NDCG(R) = Σ ω_ℓ (1 - NDCG_ℓ(R))`` for every ranking R: J bounds the graded loss, whatever the gains.
+
+A level that the whole list reaches has no negative: its hinge is 0 (except for zero-one), but its weight counts. Levels
+between two labels of a list have the same samples above them and are merged.
 """
 
 from __future__ import annotations

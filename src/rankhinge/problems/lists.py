@@ -12,8 +12,8 @@ from rankhinge._jit import kernel
 
 __all__ = ["Level", "Lists", "one_list"]
 
-# From so many samples on it pays to let go of the GIL, so that problems in lockstep do not wait for each other; below,
-# to get it back takes longer than the work.
+# From this many samples on it pays to release the GIL, so that problems in lockstep do not wait for each other. Below,
+# taking it back costs more than the work.
 _LARGE = 1 << 14
 
 

@@ -127,7 +127,7 @@ def weights_of_rows(query_weight: Any, qid: QueryIds | None, n_samples: int) -> 
         weights = [_weight_of(query, query_weight) for query in queries]
         if len(query_weight) and all(weight is None for weight in weights):
             strange, known = next(iter(query_weight)), queries.tolist()[0]
-            # A fold may be without the queries that it knows; or words stand for numbers.
+            # Either the mapping's queries are in another fold, or they are text where the ids are numbers.
             warn_user(f"query_weight knows none of the queries, but {strange!r}; a query is {known!r}: all weigh 1")
         rows = np.array([1.0 if weight is None else weight for weight in weights])[codes]
     return rows
@@ -144,7 +144,7 @@ def _weight_of(query: Any, mapping: Mapping[Any, Any]) -> float | None:
     known = [name for name in names if name in mapping]
     if not known and not hasattr(type(mapping), "__missing__"):
         return None
-    # What does not know a query may have an answer all the same, as a `defaultdict` has.
+    # A mapping without the query may still have an answer, such as a `defaultdict`.
     weight = mapping[known[0] if known else query]
     try:
         return float(weight)

@@ -64,9 +64,9 @@ class Targets(NamedTuple):
 
 
 def plain_targets(y: Any, mask: ArrayLike | None) -> Any:
-    """Targets as scikit-learn's checks take them: nothing under a mask, and no objects in place of numbers.
+    """Targets in the form that scikit-learn's checks accept: masked entries blanked, objects turned into numbers.
 
-    Of objects these checks know words only, and would name neither y nor the entry that is missing.
+    Of object arrays, these checks accept only strings, and their errors name neither y nor the missing entry.
     """
     refuse_dask(y, "y")
     if mask is not None or getattr(y, "ndim", 0) != 1 or isinstance(y, np.ma.MaskedArray):
@@ -90,8 +90,8 @@ def encode_targets(
 ) -> Targets:
     """Binary, multiclass or multilabel y as one-vs-rest problems; row k of the arrays belongs to problem k.
 
-    Of two classes `pos_label` comes second: it is the one whose samples are to be ranked first. `names` are those of
-    the columns of a multilabel y.
+    With two classes, `pos_label` becomes the second one, whose samples are ranked first. `names` are the column names
+    of a multilabel y.
     """
     kind = "multilabel"
     if mask is None:
@@ -118,7 +118,7 @@ def encode_targets(
 
 
 def _second(classes: NDArray[Any], pos_label: Any) -> NDArray[Any]:
-    """Two classes, with the one that is to be ranked first as the second."""
+    """The two classes in the order that puts the positive one second."""
     known = [bool(label == pos_label) for label in classes.tolist()]
     if not any(known):
         raise ValueError(f"pos_label is {pos_label!r}, but y has the labels {classes.tolist()}")
@@ -171,7 +171,7 @@ def label_names(y: Any) -> NDArray[Any] | None:
 def check_label_names(y: Any, classes: NDArray[Any]) -> None:
     """Raise if y is a frame whose columns are not those of training, in their order.
 
-    Where either of them has plain numbers for names, these need not mean anything.
+    Plain numbers as names are not compared: they may mean nothing.
     """
     names = label_names(y)
     if names is None or names.dtype != object or classes.dtype != object or names.tolist() == classes.tolist():

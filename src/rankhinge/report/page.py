@@ -44,7 +44,7 @@ def render(facts: Facts) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    # They are ours, and must stay what the digests are of.
+    # They are our own files, and must stay exactly as digested.
     return environment.from_string(_part("page.html")).render(
         facts=facts,
         style=Markup(style),

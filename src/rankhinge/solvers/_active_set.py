@@ -11,9 +11,10 @@ Optimality (KKT): there is a number ``mu`` such that the violation
 The method keeps a *support* of variables on which the equality-constrained maximiser is unique,
 moves towards that maximiser, drops variables that reach 0, and takes in the variable that violates
 most (Wolfe 1976 for the nearest point of a polytope; Lawson and Hanson 1974 for least squares).
-On the feasible set ``H`` may be replaced by ``M = H + rho * capped capped'``: the objective changes
-by a constant, and ``M`` is positive definite on a support as soon as the support's points are
-*affinely* independent. Its Cholesky factor is updated, O(size**2) for each change.
+
+On the feasible set ``H`` may be replaced by ``M = H + rho * capped capped'``: the objective changes by a constant, and
+``M`` is positive definite on a support as soon as the support's points are *affinely* independent. Its Cholesky factor
+is updated, O(size**2) for each change.
 
 A variable whose column depends on the support's columns (duplicate or collinear planes) is taken
 in along the null direction: the objective is linear there, so a step goes until some variable of

@@ -1,4 +1,4 @@
-"""What all solvers share: the best point, the certificate, the history and when to stop.
+"""What all solvers share: the best point, the certificate, the history and the stopping rule.
 
 A solver is ``init / step / done``; `Solver.result` may be called at any time, also after an
 exception has left `Solver.step`. The relative gap ``(primal - dual) / primal`` is a certificate:
@@ -213,11 +213,11 @@ class Solver:
         return [Planes(np.zeros(0), np.zeros((0, d))) for _ in self.best]
 
     def phase(self) -> dict[str, Array]:
-        """Where the method itself is, beside its points and planes, (K,) each, for one that goes on from there."""
+        """The state of the method beyond points and planes, (K,) each, from which another solver can continue."""
         return {}
 
     def take_up(self, phase: dict[str, Array]) -> None:
-        """Go on from the phase of another solver, before the first step."""
+        """Continue from the state of another solver. Call it before the first step."""
 
     def _advance(self, active: np.ndarray) -> None:
         raise NotImplementedError

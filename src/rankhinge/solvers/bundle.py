@@ -11,13 +11,13 @@ longer shrinks fast, as on short lists that can nearly be ranked perfectly, the 
 *The rounds.* A pass costs about the same for one column and for many. So a round, for all problems that have not
 ended, in lockstep:
 
-1. *Look.* What the way to the minimiser of the master problem and the slopes found in the last round add to the span
-   of directions whose scores are known, as orthonormal vectors, gets its scores: one pass.
+1. *Look.* The span of directions with known scores grows by the way to the master problem's minimiser and by the slopes
+   of the last round, made orthonormal. Their scores take one pass.
 2. *Search.* P is minimised over this span with inferences only (`subspace.search`): the best point moves.
 3. *Cut.* The planes that carry the solution in the span become planes of the master problem. In the same pass the
-   subgradient is cut into random parts, ``u = Σ u_i`` with disjoint supports, and the parts' slopes ``Xᵀ u_i`` are
-   the next directions: in their span the samples of each part can be weighed anew, which a single slope does
-   not allow. On a set of 1280 features this alone saves up to half of the passes.
+   subgradient is cut into random parts, ``u = Σ u_i`` with disjoint supports. The slopes of the parts, ``Xᵀ u_i``, are
+   the next directions: in their span each part can be weighted anew, which a single slope does not allow. On a set of
+   1280 features this alone saves up to half of the passes.
 
 The span holds a bounded number of directions: the best point and the newest. The dual bound is the value of the
 master problem and never falls; planes whose multiplier has been 0 for long are dropped, which does not change it. If
@@ -187,7 +187,7 @@ class Bundle(PlaneSolver):
             if not staying.all():
                 descent.keep(staying)
             values = {k: descent.states[k].value for k in descent.active.tolist()}
-            # All who are left may wait for the rounds by now.
+            # By now, all remaining problems may be waiting for the rounds.
             if values:
                 descent.step()
             moved = np.array([k for k, value in values.items() if descent.states[k].value < value], dtype=np.int64)
@@ -196,7 +196,7 @@ class Bundle(PlaneSolver):
             state, plane = self._descent.states[k], self._descent.states[k].plane
             self.offer(k, state.value, state.w)
             self._raise(k, np.array([plane.offset]), plane.slope[None, :], plane.miss, plane.reach, plane.payload)
-        # Who finds no further step waits for the others, and then for the rounds: that is no stalling.
+        # A problem without a further step waits for the others, and then for the rounds. That is not stalling.
         self._still[active] = -1
         gaps, unfinished = self.gaps(), self.unfinished()
         promising = [unfinished[k] and self._shrinks(int(k), gaps[k]) for k in self._descent.active]
@@ -222,7 +222,7 @@ class Bundle(PlaneSolver):
             self.n_passes += 1
         else:
             scores = self.objective.zeros(active)
-        # The most that a round adds: the way to the master's minimiser, cuts, two cuts besides, and parts.
+        # The most directions that a round adds: towards the master's minimiser, the cuts, two more cuts, and the parts.
         self._span = self.objective.span(scores, self.n_directions + 3 + self.n_cuts + 2 * self.n_parts)
         self._columns = active
         scores = self.objective.mix(self._span, lengths[:, None])

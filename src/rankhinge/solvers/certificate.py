@@ -8,18 +8,19 @@ returned. Then
 
 since no objective here falls below 0. A bound above the value by more than E is not rounding but a defect, and raises.
 
-*What E is.* With X w computed in float64, sums of d terms are off by at most :math:`\gamma |X||w|`, and those over n
-samples likewise; :math:`\gamma` is the unit of rounding times the number of terms, or, of long sums, times 8 times its
-root: errors of sums take both signs (Higham and Mary 2019). That bound assumes independent errors; it should hardly
-ever fail, but is no proof. J moves with the scores by :math:`L_i = \max |u_i|` at most. Hence C J is off by
-:math:`\gamma C \sum_i L_i (|X||w|)_i`. The
-slopes of the planes have errors of length :math:`a = \gamma C \sum_i L_i \|x_i\|` at most, which moves the bound by no
-more than that times the distance to the master's minimiser, :math:`\sqrt{2(P - D)}`, and :math:`a^2` besides.
+*What E is.* With X w computed in float64, sums of d terms are off by at most :math:`\gamma |X||w|`, and sums over n
+samples likewise. :math:`\gamma` is the unit of rounding times the number of terms; for long sums, times 8 times the
+root of that number, because errors take both signs (Higham and Mary 2019). The root assumes independent errors: it
+should hardly ever fail, but it is no proof.
+
+J changes with the score of sample i by :math:`L_i = \max |u_i|` at most. Hence C J is off by :math:`\gamma C \sum_i L_i
+(|X||w|)_i`. The slopes of the planes have errors of length :math:`a = \gamma C \sum_i L_i \|x_i\|` at most. This moves
+the bound by at most :math:`a \sqrt{2(P - D)} + a^2`, where the root is the distance to the master's minimiser.
 
 *Planes are held against J.* The bound is only as true as the planes that carry it. A plane (b, g) that was cut at v
 must meet J there, :math:`b + g \cdot v = J(v)`: that ties offset, slope, coefficients, scores and the value of J
 together, each of which comes from another piece of code. It must not lie above J at the point that is returned either.
-What is off by more than rounding raises.
+A larger difference than rounding explains raises an error.
 """
 
 from __future__ import annotations

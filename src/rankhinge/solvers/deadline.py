@@ -1,4 +1,4 @@
-"""When a fit has to end, be it finished or not: the best point so far is kept."""
+"""When a fit must end, finished or not. The best point so far is kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
-        """So many seconds from now; None: never."""
+        """The deadline this many seconds from now. None: never."""
         return cls() if seconds is None else cls(time.monotonic() + float(seconds))
 
     @property

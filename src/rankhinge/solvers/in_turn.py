@@ -16,10 +16,10 @@ __all__ = ["InTurn"]
 class InTurn(Solver):
     """Solvers for groups of problems, one after the other, as one.
 
-    A solver keeps dozens of arrays with an entry for each feature and problem: what lockstep saves is not worth those
-    of a thousand problems. Of a group that has ended only its results are kept. A problem whose turn has not come has
-    the weights that it starts with, and nothing is known about its objective. In the history each problem has the
-    steps of its own group, as if the others were not there, but for the time and the passes.
+    A solver keeps dozens of arrays with an entry for each feature and problem. For a thousand problems, lockstep saves
+    less than these arrays cost. Only the results of a finished group are kept. A problem whose turn has not come has
+    the weights that it starts with, and nothing is known about its objective. In the history each problem has the steps
+    of its own group, as if the others were not there. Time and passes are those of all groups.
 
     Parameters
     ----------

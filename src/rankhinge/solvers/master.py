@@ -55,7 +55,7 @@ class _Cuts(NamedTuple):
 
     @classmethod
     def empty(cls, room: int, d: int, width: int = 0) -> _Cuts:
-        """Room for so many cuts with payloads of this width, and none."""
+        """Empty room for this many cuts, with payloads of this width."""
         return cls(
             size=0,
             offsets=np.zeros(room),
@@ -71,7 +71,7 @@ class _Cuts(NamedTuple):
         )
 
     def widened(self, room: int) -> _Cuts:
-        """The same cuts, with room for so many in all."""
+        """The same cuts, with room for this many in all."""
         wider, size = _Cuts.empty(room, self.vectors.shape[1], self.payloads.shape[1]), self.size
         for mine, others in zip(wider[1:-1], self[1:-1], strict=True):
             mine[:size] = others[:size]
@@ -159,7 +159,7 @@ class Master:
         if size == old:
             return
         if size > cuts.offsets.size:
-            # Too much room is memory in vain, too little of it one copy after the other.
+            # Too much room wastes memory; too little means one copy after another.
             cuts = cuts.widened(size + max(size // 4, 8))
         new = slice(old, size)
         np.negative(slopes, out=cuts.vectors[new])

@@ -65,7 +65,7 @@ class Objective(Protocol):
 
     Handles with m columns stand for m problems, or for fewer with repeats. Two calls are **passes** over the features,
     whatever m is; on workers each of the others is a message or none. Scores are linear in the weights, and each handle
-    comes from `score` and `zeros` by `along` and `select`: who has lost the values can make them anew from the weights.
+    comes from `score` and `zeros` by `along` and `select`: lost values can be recomputed from the weights.
     """
 
     n_samples: int
@@ -101,7 +101,7 @@ class Objective(Protocol):
 
 @runtime_checkable
 class SpanObjective(Objective, Protocol):
-    """What the rounds of the bundle solver need besides: scores of many directions at hand.
+    """What the rounds of the bundle solver also need: the scores of many directions at hand.
 
     Without it the bundle solver opens with quasi-Newton steps and goes on with plain cuts: on a cluster, a round would
     be some thousand messages. A *span* is a handle of another kind: the scores of T directions of each problem, for
@@ -137,7 +137,7 @@ class SpanObjective(Objective, Protocol):
 
 
 class TightObjective(Objective, Protocol):
-    """An objective that has a tight bound besides, ``T(s) = J(s) - H(s)`` with H convex."""
+    """An objective that also has a tight bound, ``T(s) = J(s) - H(s)`` with H convex."""
 
     def evaluate_tight(self, scores: Handle, coefficients: bool = True) -> Evaluation:
         """T and a subgradient of J less one of H, for each column. No pass."""
@@ -150,7 +150,7 @@ class TightObjective(Objective, Protocol):
 
 
 class PayloadObjective(Protocol):
-    """An objective whose planes carry something besides, for those who move them when the objective changes."""
+    """An objective whose planes carry a payload, with which they can be moved when the objective changes."""
 
     def payload_width(self, problem: int) -> int:
         """How many numbers a plane of this problem carries."""

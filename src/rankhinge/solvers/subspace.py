@@ -3,8 +3,10 @@ r"""Minimise over a span whose scores are known: no pass over the features.
 For an orthonormal basis :math:`z_1, \dots, z_T` with known scores, :math:`w = \sum_i c_i z_i` has the scores
 :math:`\sum_i c_i s_i`, and a plane with coefficients u has the slope :math:`(u \cdot s_i)_i` in c. So :math:`P` can be
 minimised over the span by cutting planes that cost an inference each: the idea of the line search in OCAS (Franc and
-Sonnenburg 2009), in many dimensions. The planes known so far, restricted to the span, are the start; the span holds
-the master problem's minimiser, so that the small model begins where the whole model ends.
+Sonnenburg 2009), in many dimensions.
+
+The search starts from the known planes, restricted to the span. The span contains the master problem's minimiser, so
+the small model begins where the whole model ends.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def _orthonormalising(gram: Array) -> Array:
 
 
 def _nearly_orthonormalising(gram: Array) -> Array:
-    """``G^(-1/2)`` to second order, for vectors that are orthonormal but for rounding, or 0."""
+    """``G^(-1/2)`` to second order, for vectors that are 0 or, up to rounding, orthonormal."""
     change: Array = 1.5 * np.eye(len(gram)) - 0.5 * gram
     return change
 

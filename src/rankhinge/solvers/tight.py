@@ -101,14 +101,14 @@ class Tight(Solver):
         super().__init__(objective, C, **options)
         self.certify, self.random_state = certify, random_state
         self._planes = self.initial_planes
-        # Of the tangents of the last round, (K, d).
+        # Slopes of the tangents of the last round, (K, d).
         self._slopes = np.zeros_like(self.centre.T)
         self._inner: Bundle | None = None
-        # Of problems whose certificate stands.
+        # Problems whose certificate is final.
         self._carrying: dict[int, Carrying] = {}
         self._counted = 0.0
         self._descent: Descent | None = None
-        # What C is at present; it ascends to C unless the run begins where another ended.
+        # The current C. It rises to the final C, unless the run continues an earlier one.
         self._present = self.C.copy()
         self._gently = options.get("start") is None
         self._in_stage = 0
@@ -130,7 +130,7 @@ class Tight(Solver):
         return {"present": self._present}
 
     def take_up(self, phase: dict[str, Array]) -> None:
-        """Let C ascend from there."""
+        """Let C rise from the saved value."""
         self._present = phase["present"].copy()
 
     def step(self) -> None:
@@ -138,13 +138,13 @@ class Tight(Solver):
         active = self.active
         if active.size == 0:
             return
-        # Who has ended this phase waits for the others, which is no iteration.
+        # Problems that have finished this phase wait for the others; waiting does not count as an iteration.
         if self._inner is not None:
             taking_part = self._inner.active
             self._certify_further(self._inner)
         else:
             if self._descent is not None and not np.isin(self._descent.active, active).all():
-                # Who is at max_iter goes no further.
+                # Problems that have reached max_iter stop here.
                 self._descent.keep(np.isin(self._descent.active, active))
             taking_part = active if self._descent is None else self._descent.active
             self._descend(active)
@@ -152,7 +152,7 @@ class Tight(Solver):
         late = np.array([k for k in self.active if self.n_iter[k] >= self.max_iter], dtype=np.int64)
         if late.size and self._inner is not None:
             self._keep_carrying(self._inner, late)
-            # It has not ended, but may have led lower already.
+            # The convex problem is unfinished, but its best point may already be lower.
             self._follow(self._inner, late, 0.0)
             for k in late:
                 self._inner.status[k] = MAX_ITER

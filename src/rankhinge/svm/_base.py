@@ -79,7 +79,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
     }
 
     def _validated(self, *arrays: Any, reset: bool = True, **options: Any) -> Any:
-        """X (and y) as the feature maps take it: not copied if it is an array of numbers already."""
+        """X (and y) in the form that feature maps take. Arrays of numbers are not copied."""
         if container_of(arrays[0]) is not None:
             raise TypeError(
                 f"{type(self).__name__} takes no {type(arrays[0]).__name__}: give an array, or use RankSVC or SVMRanker"

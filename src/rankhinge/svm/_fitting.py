@@ -1,4 +1,4 @@
-"""What a fit owes its user besides a model: never half of one, and words for what is wrong or missing."""
+"""Guards of a fit: it never leaves half a model, and says what is wrong or missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 _PACKAGE = "rankhinge"
-# Arguments that users of other libraries try, and what there is instead.
+# Arguments that users of other libraries try, and what to use instead.
 _ONE_LIST = "all rows are one list here; SVMRanker ranks many, given the query of each row as qid="
 OF_CLASSES = {
     "sample_weight": "a ranking has no sample weights. mask= leaves entries of a multilabel y out; SVMRanker weighs "
@@ -151,7 +151,7 @@ def interrupts() -> Iterator[None]:
 
 
 def of_problems(n_some: int, n_problems: int) -> str:
-    """How many of the problems a message speaks of; nothing if there is one."""
+    """How many of the problems a message refers to; empty if there is only one."""
     return "" if n_problems == 1 else f" of {n_some} of the {n_problems} problems"
 
 

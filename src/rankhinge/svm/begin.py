@@ -34,7 +34,7 @@ Chosen = dict[str, NDArray[np.float64]]
 
 @dataclass
 class Course:
-    """What comes to light as groups of problems begin: the values chosen for them, and an interrupt meanwhile.
+    """What is found while groups of problems begin: the values chosen for them, and an interrupt, if any.
 
     `saved` is what an earlier run has left, if there was one.
     """
@@ -118,7 +118,7 @@ def _begin_tight(
     try:
         centre, unit = _around(objective, found.coef, scale)
     except KeyboardInterrupt as error:
-        # The start is found: what is left to do takes no time beside that.
+        # The start has been found. The rest takes hardly any time beside that.
         course.interrupt = error
         centre, unit = _around(objective, found.coef, scale)
     if not centre.any(axis=0).all() and course.interrupt is None and not tuning.deadline.passed:

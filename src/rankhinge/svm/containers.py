@@ -32,7 +32,7 @@ class _Elsewhere:
 def fit_opened(
     machine: Any, data: Opened, given: Given, rule: Cut | None = None, tuning: Tuning | None = None
 ) -> Fitted:
-    """Fit data that lie elsewhere; as of `rankhinge.svm.fit`, but for what takes arrays.
+    """Fit data that live elsewhere: like `rankhinge.svm.fit`, without the steps that need arrays.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def fit_opened(
     sigma, bearing = unit_of_features(machine, data.variances, data.feature_names)
     objective = data.objective(get_loss(machine.loss), sigma)
     if hasattr(objective, "slack"):
-        # What inference may leave open of a value is nothing beside the gap.
+        # What inference leaves undecided of a value must be small beside the gap.
         objective.slack = _SLACK * machine.tol
     coordinates = AsGiven(data.n_features, sigma)
     scale = np.ones(data.n_features) if sigma is None else sigma

@@ -1,4 +1,4 @@
-r"""Fewer coordinates for the same problem: what no sample has a part in need not be carried along.
+r"""Fewer coordinates for the same problem: directions that no sample has need not be carried along.
 
 Every slope is :math:`X^\top u`, so w never leaves the space that the rows of X span. Planes, bases and weights are
 dense vectors, dozens for each problem, and where that space has few dimensions they may be short ones:
@@ -189,7 +189,7 @@ def weighted(
 
 
 def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, Coordinates]:
-    """What stands for X in fits of so many problems, and how coefficients belong to its columns.
+    """What stands for X in a fit of `n_problems`, and how coefficients belong to its columns.
 
     X itself where nothing is gained. `centred`: a constant added to all scores changes nothing.
     """
@@ -203,7 +203,7 @@ def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, C
             try:
                 return np.ascontiguousarray(R.T), _RowSpace(X, R, centred)
             except np.linalg.LinAlgError:
-                # Short cuts may fail where the fit itself does not.
+                # The shortcut may fail where the fit itself does not.
                 pass
     return X, AsGiven(d)
 

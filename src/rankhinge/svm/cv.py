@@ -70,55 +70,60 @@ class RankSVCCV(Search, RankSVC):
     reaches : int, array or None, default None
         Tight bound: the grid of `reach`, or the number of values between 0.1 and 30. None: 6.
     standardize : {"auto"}, bool or float, default "auto"
-        As for `RankSVC`. With the tight bound, ``"auto"`` tries 0.5 and 1, and 0 if the features seem to share a unit,
-        on the same folds and in the same passes.
+        As for `RankSVC`. With the tight bound, ``"auto"`` tries 0.5 and 1 on the same folds, in the same passes, and
+        also 0 if the features seem to share a unit.
     scales : int or array, default 2
-        Tight bound: the grid of scales, or their number between a thousandth and a hundredth of the negatives.
+        Tight bound: the grid of scales, or the number of values between a thousandth and a hundredth of the number of
+        negatives.
     init : {"logistic", "convex", "auto"} or array of shape (K, d), default "logistic"
         Tight bound: the start, as for `RankSVC`. ``"auto"`` tries both kinds and continues with the one that ranks the
         test parts better, on average over the labels.
     init_Cs : int, array or None, default None
-        Tight bound: the grid of C of the start, or how many; None: 8 between 0.1 and 100 over the sum of the features'
-        variances for the logistic regression, 6 between 0.1 and 1000 for the convex bound.
+        Tight bound: the grid of C of the start, or the number of values. None: 8 values between 0.1 and 100, divided by
+        the sum of the features' variances, for the logistic regression; 6 values between 0.1 and 1000 for the convex
+        bound.
     scoring : str, callable or None, default None
         The metric on the test parts: ``"ap"``, ``"ndcg"``, ``"ndcg@10"``, ``"precision@5"``, ``"rr"``, ``"auc"``, a
         function of relevance (bool) and scores, or a scorer of `metrics.make_query_scorer`. None: the metric of the
         loss. Scores are ``Xw``, without a threshold: they suit metrics of rankings, not of predictions.
     solver, tol, max_iter, threshold, pos_label, verbose
-        As for `RankSVC`; the paths use the bundle solver, and ten times `tol`. After five seconds a terminal shows how
-        far the search is, also without `verbose`.
+        As for `RankSVC`. The paths use the bundle solver and ten times `tol`. After five seconds the progress of the
+        search appears on a terminal, even without `verbose`.
     max_time : float or None, default None
-        Seconds for search and fit together. After three quarters of them, the best setting so far is fitted. After
-        Ctrl-C, the model is the mean of the folds' models, after one step on all data.
+        Seconds for search and fit together. After three quarters of that time, the best setting so far is fitted. After
+        Ctrl-C, the model is the mean of the models of the folds, after one step on all data.
     random_state : int, RandomState or None, default None
         As for `RankSVC`, and for the folds. None draws new folds at each fit.
 
     Attributes
     ----------
     C_ : float or ndarray of shape (K,)
-        The chosen value; for the tight bound that of `reach_`, beside `scale_`, `init_C_` and `standardize_`.
-        Where the start itself ranks best, the reach is smaller than all of the grid, 0.01 at most: the fit stays there.
+        The chosen value. With the tight bound, the C that follows from `reach_`; `scale_`, `init_C_` and `standardize_`
+        are chosen too. If the start itself ranks best, `reach_` is below the whole grid, at most 0.01: the fit stays at
+        the start.
     Cs_, reaches_ : ndarray
-        The grid of the bound in force.
+        The grid of C (convex bound) or of the reach (tight bound).
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
-        The metric on the test part of each fold. A path is given up when two values of C in turn were worse than the
-        best so far by 2 %: from there on the last score is repeated. Tight bound: of shape (n_scales, n_reaches,
-        n_folds), or K of them. nan where the search has not come to.
+        The metric on the test part of each fold. A path ends after two consecutive values of C that are 2 % worse than
+        the best so far; its last score fills the rest. Tight bound: the shape is (n_scales, n_reaches, n_folds) or (K,
+        n_scales, n_reaches, n_folds). nan marks what the search did not reach.
     init_ : {"logistic", "convex"}
         Tight bound: the kind of start, unless coefficients were given.
     scales_, init_Cs_, init_scores_ : ndarray
-        Tight bound: the grids of the scale and of the start's C, of shape (n,) or (K, n), and the starts' own scores.
+        Tight bound: the grids of the scale and of C of the start, of shape (n,) or (K, n), and the scores of the
+        starts.
     best_params_ : dict
-        What was chosen, as `RankSVC` takes it; for several labels arrays with a value for each.
+        The chosen settings, as parameters of `RankSVC`. With several labels, arrays with one value for each.
     best_score_ : float
         Mean of the chosen setting's scores over folds and labels.
     best_index_ : int or ndarray of shape (K,)
-        Where the chosen settings are in `cv_results_`.
+        The row of the chosen setting in `cv_results_`.
     cv_results_ : dict
-        A row for each setting, as `GridSearchCV` has it, of several labels for each label and setting (column
-        ``"label"``, and ranks within a label); `pandas.DataFrame` takes it. Times are missing: folds share their
-        passes. Tight bound: first all starts, with a reach so small that the fit stays there, then the paths from
-        the best; not the best mean is chosen there, but the setting nearest to the start that is not noticeably worse.
+        One row for each setting, in the format of `GridSearchCV`; pass it to `pandas.DataFrame`. With several labels,
+        one row for each label and setting, with a column ``"label"`` and ranks within the label. There are no times,
+        because folds share their passes. Tight bound: first all starts, with a reach so small that the fit stays there,
+        then the paths from the best start. The chosen setting is not the one with the best mean, but the one nearest to
+        the start that is not noticeably worse.
     n_splits_ : int
     coef_, intercept_, … :
         Of the model refitted to all data; see `RankSVC`.
@@ -208,7 +213,7 @@ class RankSVCCV(Search, RankSVC):
         folds = list(self._folds(X, y, targets.kind, groups))
         parts = [part for fold, rows in enumerate(folds) for part in self._parts(targets, fold, *rows)]
         usable = targets.usable()
-        # Of two classes it is the second that is ranked first.
+        # With two classes, the second one is the positive class.
         labels = targets.classes.tolist()[-len(usable) :]
         problems = {
             label: lists if use else None for label, lists, use in zip(labels, targets.lists(), usable, strict=True)

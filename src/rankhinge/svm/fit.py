@@ -228,7 +228,7 @@ def conclude(
     try:
         certified = _certify(fit, result, chosen)
     except KeyboardInterrupt as error:
-        # All is learnt already: what is left to do takes no time beside that.
+        # The solver has finished. The rest takes hardly any time beside that.
         certified, interrupt = _certify(fit, result, chosen), error
     attributes = _attributes(certified.result, chosen, fit.usable) | {"feature_scale_": fit.seen.scale}
     if fit.rule is not None and "init_coef_" in attributes:

@@ -1,4 +1,4 @@
-"""What may be wrong with a model: coefficients that are all 0, a gap that is too large; and what to do about it."""
+"""What may be wrong with a model (coefficients that are all 0, a gap that is too large) and what to do about it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def warn_of_flaws(machine: Any, result: SolverResult, objective: FitObjective) -
             meaning = "that much may be rounding"
         elif machine._bound == "tight":
             meaning = "that of its last convex problem" if np.isfinite(worst) else "it was still descending"
-        # More iterations do not help where rounding is what forbids a smaller gap, nor advice who wanted to stop.
+        # More iterations do not help where rounding forbids a smaller gap, and a user who interrupted needs no advice.
         strength = "reach" if machine._bound == "tight" else "C"
         stuck = states <= {"stalled", "precision"}
         limit = f"Lower {strength}" if stuck else f"Increase max_iter, lower {strength}"

@@ -1,4 +1,4 @@
-"""Follow a path of models, scored on the test parts of folds, as long as it is worth its passes, and somebody waits."""
+"""Follow a path of models, scored on the test parts of the folds, for as long as it is worth its passes."""
 
 from __future__ import annotations
 

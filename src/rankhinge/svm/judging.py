@@ -58,7 +58,7 @@ def labels_quality_elsewhere(
     if average not in ("macro", None):
         raise ValueError(f"average must be 'macro' or None, got {average!r}")
     loss, nothing = get_loss(machine.loss), np.zeros(0)
-    # What cannot be counted is refused before anything is computed.
+    # Metrics that counts do not determine are refused before anything is computed.
     _by_counts(loss, scoring, Standing(nothing, nothing, nothing.astype(int), nothing.astype(int), 0))
     found = container.standings(X, y, machine.decision_function, kind=machine._kind, classes=machine.classes_)
     values = np.array([_by_counts(loss, scoring, one) if one.n_others else np.nan for one in found])

@@ -16,7 +16,7 @@ __all__ = ["side_by_side"]
 class MemoryPolicy(NamedTuple):
     """How much memory problems that run side by side may take.
 
-    An array of scores for all of them has so many entries at most, or is smaller than `part_of_X`: solvers keep
+    An array of scores for all of them has at most `entries` entries, or is smaller than `part_of_X`: solvers keep
     several. Of weights, `weights` arrays have no more entries than that, or are smaller than X.
     """
 

@@ -74,8 +74,8 @@ def walk_path(
 ) -> Generator[SolverResult, NDArray[np.int64] | None, None]:
     """Solve for each C in turn, (n_Cs,) or (n_Cs, K), handing planes and coefficients on to the next.
 
-    Who sends the numbers of some problems goes on with those; the others stay where they are. `stop` is asked after
-    each step; if it says so, the path ends with what was reached.
+    `send(indices)` continues only those problems; the others keep their last coefficients. `stop` is called after each
+    step. If it returns True, the path ends with what was reached.
     """
     planes = start = going = None
     for C in Cs:
@@ -92,7 +92,7 @@ def walk_path(
         result = solver.run(stop)
         planes, start = solver.planes(), result.coef
         ended = not solver.done
-        # It has planes of its own: they are not to be there a third time when the next solver takes these.
+        # The solver still holds its own planes. Free them before the next solver copies these.
         del solver
         going = yield result
         if ended:
@@ -111,7 +111,7 @@ def convex_path(
 ) -> Path:
     """The coefficients along `walk_path`; what does not converge is noted.
 
-    After so many passes the path ends: a C that it has not solved by then does not count, unless it is the first.
+    The path ends after `passes` passes. A C that is unsolved by then does not count, unless it is the first.
     """
     spent, going = 0.0, None
 
@@ -169,7 +169,7 @@ def rank_svm_path(
     loss, tol, max_iter
         As for `RankSVC`.
     max_time : float or None, default None
-        Seconds after which the path ends, where it is: values of C that it has not come to are not in the result.
+        Seconds after which the path ends. The result lacks the values of C that were not reached.
     mask, gains, level_weights
         As for `RankSVC.fit` and `SVMRanker`.
 
@@ -238,7 +238,7 @@ def rank_svm_path(
             "increase max_time or tol, or take fewer or smaller values",
             ConvergenceWarning,
         )
-    # With the largest C; smaller ones may well say that nothing is worth its weight.
+    # Only the largest C is checked: with a small C, all-zero coefficients can be the optimum.
     flat = np.flatnonzero(~found.coef.any(axis=0) & (result.gap <= tol))
     if flat.size:
         warn_of_zeros(flat.size, len(problems), ways_out(objective, int(flat[0])))

@@ -1,4 +1,4 @@
-"""What a search tries, how long it goes on, and by what rule it chooses: every number of it, in one place."""
+"""Every number of a search in one place: what it tries, how long it goes on, and how it chooses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["LABELS", "LISTS", "Grid", "SearchPolicy"]
 
 
 class Grid(NamedTuple):
-    """So many values, evenly spread between two powers of ten."""
+    """A number of values, evenly spread between two powers of ten."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class SearchPolicy:
         Passes over X after which the default grid does not go on to larger C. Up to C = 1000 most problems take
         fewer than half of them; each power of ten beyond takes two or three times as many as the one before.
     coarser : float
-        Folds are solved to so many times `tol`: what is left of the gap changes scores by less than their noise.
+        Folds are solved to this many times `tol`: the remaining gap changes scores by less than their noise.
     init_Cs : dict of Grid
         C of the starts, in `start.unit_of_init_C`. Convex starts with a larger C take long, and gain nothing.
     tightness : Grid
@@ -43,12 +43,12 @@ class SearchPolicy:
     start_tol, window : float, int
         A logistic regression ends when `window` iterations have lowered its objective by less than `start_tol` of it.
     steps, step_tol : int, float
-        A descent of the tight bound ends after so many iterations, or when two of them gain less than this part.
+        A descent of the tight bound ends after `steps` iterations, or when two of them gain less than `step_tol`.
     decline : float
         A path ends when its last two points are worse than the best by this part of it: it has begun to overfit.
     tolerated : float
-        Taken is the point nearest to the start that is not worse than the best by so many standard errors of the
-        difference, fold by fold (Breiman et al. 1984 allow one). Fourteen other rules for labels ranked alike.
+        The chosen point is the one nearest to the start that is worse than the best by at most this many standard
+        errors of the difference, taken fold by fold (Breiman et al. 1984 allow one).
     share : float
         Of `max_time`, for the search; the rest is for the fit to all data.
     patience : float

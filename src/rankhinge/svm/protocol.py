@@ -5,8 +5,8 @@ A fit is ``problem → units → start → solve → last word → thresholds``.
 a fit takes the reductions here. Each returns a few numbers for each column of a handle, or for each feature; none of
 them returns anything of length n. What a handle holds is the objective's own business.
 
-An objective that offers these two protocols can be fitted. One that has spans besides
-(`rankhinge.solvers.protocol.SpanObjective`) can be fitted with few samples for each feature.
+An objective that offers these two protocols can be fitted. With spans (`rankhinge.solvers.protocol.SpanObjective`) it
+can also be fitted with few samples for each feature.
 """
 
 from __future__ import annotations

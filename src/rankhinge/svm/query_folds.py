@@ -1,4 +1,4 @@
-"""Folds that keep queries whole: a list that is cut is another list, and its other part gives away the answer."""
+"""Folds that keep queries whole. Half a list is a different list, and the other half would give the answer away."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _N_FOLDS = 5
 
 
 class QueryKFold(GroupKFold):
-    """k folds of whole queries, which may be named by a column of X.
+    """k folds of whole queries. A column of X may hold the query ids.
 
-    Each query is in the test part of one fold. Folds have the same number of queries, up to one, since a ranking metric
-    is a mean over queries; scikit-learn's `GroupKFold` balances the rows instead.
+    Each query is in the test part of one fold. The folds differ by at most one in their number of queries, because a
+    ranking metric is a mean over queries. scikit-learn's `GroupKFold` balances the number of rows instead.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class QueryKFold(GroupKFold):
     qid_column : str or int, optional
         Name or position of the column of X with the query ids. None: `split` takes them as `groups`.
     shuffle : bool, default False
-        Draw the folds; else queries that appear one after the other are together.
+        Draw the folds at random. Otherwise consecutive queries go together.
     random_state : int, RandomState or None, default None
         For `shuffle`.
 
@@ -63,7 +63,7 @@ class QueryKFold(GroupKFold):
         Parameters
         ----------
         X : array, sparse array or frame of shape (n, d)
-            With `qid_column` the queries are taken from it; else its length alone matters.
+            With `qid_column`, the queries are taken from it. Otherwise only its length matters.
         y : ignored
         groups : array of shape (n,), optional
             The query of each row, without `qid_column`.

@@ -55,9 +55,10 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
 
     .. math:: \tfrac12 \|\sigma \circ (w - w_0)\|^2 + C \, T(Xw)
 
-    T, the tight bound, is an upper bound on one minus average precision (or NDCG, …) of the training samples ranked by
-    their scores. :math:`w_0` is a logistic regression, and σ is the unit of each feature. With ``bound="convex"`` the
-    objective is the papers' :math:`\tfrac12 \|w\|^2 + C \, J(Xw)`, where J is the structured hinge of the loss.
+    T, the tight bound, is an upper bound on one minus the average precision (or NDCG, …) of the training samples when
+    ranked by their scores. :math:`w_0` is a logistic regression, and σ is the unit of each feature. With
+    ``bound="convex"`` the objective is the papers' :math:`\tfrac12 \|w\|^2 + C \, J(Xw)`, where J is the structured
+    hinge of the loss.
 
     A fit ends with a certificate: the relative gap between the objective and a lower bound on its minimum. Use it in
     place of `LogisticRegression` or `LinearSVC` if average precision is your metric. Features need no scaling.

@@ -30,12 +30,12 @@ from rankhinge.svm.tuning import Tuning
 __all__ = ["SVMRanker"]
 
 
-# Rows of a single list without a word about queries: people rank so many samples with `RankSVC`.
+# From this many rows on, a fit without `qid` warns: a single list of that size is usually a forgotten `qid`.
 _LONG_LIST = 1000
 
 
 def _warn_of_one_list(qid: QueryIds | None, n_rows: int) -> None:
-    """Warn who may have forgotten the queries."""
+    """Warn users who may have forgotten the queries."""
     if qid is None and n_rows >= _LONG_LIST:
         warn_user(
             f"there is no qid: all {n_rows} rows are ranked as one list. Give the query of each row, qid=...; if you "
@@ -116,7 +116,7 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRankingMachine._parameter_constraints,
-        # There is one problem, and no array of them.
+        # There is one problem, so no array of values.
         **{
             key: [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
             for key in ("C", "reach", "scale", "init_C")

@@ -34,7 +34,7 @@ class SVMRankerCV(Search, SVMRanker):
     ----------
     loss : str or RankingLoss, default "ndcg"
     Cs : int, array or None, default None
-        The grid, or its number of values, as for `RankSVCCV`.
+        The grid, or the number of its values, as for `RankSVCCV`.
     cv : int, splitter, iterable or None, default None
         An int: that many folds of whole queries, drawn with `random_state`. None: 5. Splitters that take groups get the
         queries as groups. Use `PredefinedSplit` or pairs of row indices for data with a validation part. A query with
@@ -42,10 +42,10 @@ class SVMRankerCV(Search, SVMRanker):
     bound, reaches, standardize, scales, init, init_Cs
         As for `RankSVCCV`. The default of `init` is ``"auto"``.
     scoring : str, callable or None, default None
-        As for `RankSVCCV`, as a mean over queries. NDCG has the gains of training. A function takes labels, scores and
-        the keyword `qid`, like those of `rankhinge.metrics`.
+        As for `RankSVCCV`, averaged over queries. NDCG uses the gains of training. A function takes labels, scores and
+        the keyword `qid`, like the metrics of `rankhinge.metrics`.
     gains, level_weights, qid_column, solver, tol, max_iter, verbose
-        As for `SVMRanker`; the paths use the bundle solver, and ten times `tol`.
+        As for `SVMRanker`. The paths use the bundle solver and ten times `tol`.
     max_time : float or None, default None
         As for `RankSVCCV`.
     random_state : int, RandomState or None, default None

@@ -28,7 +28,7 @@ def summary(tried: Sequence[Sequence[Candidate]], chosen: Sequence[int], names: 
         With the same parameters everywhere.
     chosen : K places in these sequences
     names : K labels
-        Of several problems each candidate belongs to one of them: `cv_results_` then has a column ``"label"``.
+        With several problems, `cv_results_` has a column ``"label"`` that says which problem a candidate belongs to.
     """
     flat = [candidate for candidates in tried for candidate in candidates]
     scores = np.array([candidate.scores for candidate in flat])

@@ -41,7 +41,7 @@ from rankhinge.svm.tuning import Reached, Tuning
 
 __all__ = ["GRIDS", "TUNED", "Search"]
 
-# What is a number without cross-validation, and a grid with it.
+# Parameters that are numbers without cross-validation and grids with it.
 TUNED = ("C", "reach", "scale", "init_C", "checkpoint", "warm_start")
 GRIDS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", None],

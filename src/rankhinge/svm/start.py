@@ -138,7 +138,7 @@ def unit_of_C(objective: FitObjective, centre: NDArray[np.float64]) -> NDArray[n
     """``‖w₀‖ / ‖∇T(w₀)‖`` of each problem, for centres (d, K); two passes over X."""
     scores = objective.score(centre, np.arange(objective.n_problems))
     found = objective.apart(objective.evaluate_tight(scores).coefficients)
-    # What no sample has does not count.
+    # Columns without entries do not count.
     length = np.linalg.norm(centre * found.occupied[:, None], axis=0)
     slope = np.linalg.norm(found.rising + found.falling, axis=0)
     # Of samples that are tied the coefficients cancel, or their features do: what is left then is rounding.

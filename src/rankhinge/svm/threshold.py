@@ -79,7 +79,7 @@ def calibrate(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple
     target = np.where(relevant, (n_relevant + 1) / (n_relevant + 2), 1 / (scores.size - n_relevant + 2))
     slope, offset = _sigmoid(z, target)
     if slope < _LEAST_SLOPE:
-        # A ranking must not be turned round by its calibration, however poor it is.
+        # Calibration must not reverse a ranking, however poor it is.
         slope, offset = _LEAST_SLOPE, _log_odds(target.mean())
     return float(slope / spread), float(offset - slope * centre / spread)
 

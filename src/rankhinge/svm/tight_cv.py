@@ -1,9 +1,11 @@
 """Choose the unit, the start, the tightness and the reach of the tight bound by cross-validation.
 
-In two stages, each with warm starts. First the start alone: its own path over C is scored on the test parts, in every
-unit of the features, and the unit and the kind of start whose best ranks better go on. Then the tight bound along a
-path of reaches from the best start, for all scales at once. The paths are followed by descent alone: only the final fit
-is certified. All problems of all folds run in lockstep, each with a start and a scale of its own.
+The search has two stages, each with warm starts. The first chooses the start: its own path over C is scored on the test
+parts, in every unit of the features, and the best unit and kind of start go on. The second follows the tight bound
+along a path of reaches from the best start, for all scales at once.
+
+The paths are followed by descent alone: only the final fit is certified. All problems of all folds run in lockstep,
+each with a start and a scale of its own.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ class Point(NamedTuple):
 
 
 def grid_of(values: Any, name: str, grid: Grid) -> NDArray[np.float64]:
-    """Values given, in ascending order, or so many of a grid; None: as many as that has."""
+    """The given values in ascending order, or that number of values of the grid. None: all values of the grid."""
     if values is None or isinstance(values, Integral):
         size = grid.size if values is None else int(values)
         # A single one lies in the middle.

@@ -1,4 +1,4 @@
-"""What can be tuned of a fit, as a value, and by which bound."""
+"""The tunable settings of a fit, as a value, and the bound that each belongs to."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-r"""Which unit a feature counts in, and how much the data can bear: what a fit needs to be right without tuning.
+r"""The unit of the features and the strength of a fit: defaults that make a fit right without tuning.
 
 The regularisation :math:`\tfrac12 \|\sigma \circ w\|^2` compares features by their scale σ. With the standard deviation
-for σ, features are standardised; with 1 they count as they measure; in between, :math:`\sigma_j = \mathrm{sd}_j^p`. A
-table in mixed units (years beside dollars) has to be standardised: else a column or two hold all the variance, and the
-others count for nothing. Embeddings, pixels, words and fingerprints share a unit, and there the variance of a column
-says something about its worth. How many columns share the variance once they are standardised by a quarter, with
-:math:`p = \tfrac14`,
+for σ, features are standardised; with 1 they count as they measure; in between, :math:`\sigma_j = \mathrm{sd}_j^p`.
+
+A table in mixed units (years beside dollars) has to be standardised: otherwise one or two columns hold all the
+variance, and the others count for nothing. Embeddings, pixels, words and fingerprints share a unit, and there the
+variance of a column says something about its worth. How many columns share the variance once they are standardised by a
+quarter, with :math:`p = \tfrac14`,
 
 .. math:: e = \frac{(\sum_j \mathrm{sd}_j^{3/2})^2}{\sum_j \mathrm{sd}_j^3},
 
@@ -27,7 +28,7 @@ EXPONENTS = (0.5, 1.0)
 
 
 class Untuned(NamedTuple):
-    """What goes without tuning, set on problems outside the tables (see the design notes)."""
+    """Defaults, set on problems outside the tables (see the design notes)."""
 
     # Columns that share the variance, standardised by a quarter: fewer are told to be in mixed units. Tables in mixed
     # units have up to 13, pixels, words and embeddings 32 and more; with the raw variances, or half-way, the two kinds
@@ -75,14 +76,14 @@ class Bearing(NamedTuple):
     effective: float
 
     def reach(self, n_positives: NDArray[np.int64], n_lists: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How far fits to so many positives and lists may move from their start, where nothing else is asked for."""
+        """The default of `reach`, from the numbers of positives and lists."""
         of_one = np.clip(
             n_positives / (UNTUNED.positives_a_feature * self.effective), UNTUNED.least_reach, UNTUNED.most_reach
         )
         return np.where(n_lists == 1, of_one, UNTUNED.reach_of_lists)
 
     def spread(self, n_samples: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Variance of the scores by the prior of the start, where nothing else is asked for, with so many samples."""
+        """The default variance of the scores under the prior of the start, from the number of samples."""
         return np.clip(
             n_samples / (UNTUNED.samples_a_feature * self.effective), UNTUNED.least_spread, UNTUNED.most_spread
         )

@@ -43,7 +43,7 @@ class LossModule(torch.nn.Module):
         try:
             self._encode()
         except Exception:
-            # Whatever is wrong with the value, and whoever says so: the module stays what it was.
+            # Whichever check fails, the module stays as it was.
             self._replace(name, before)
             self._encode()
             raise

@@ -1,10 +1,11 @@
 """Inference by PyTorch's own operators: stays on the device of the scores, whatever that is.
 
-All lists at once. Samples are sorted by list, class and score; then the ranks of the negatives are found level by
-level, as quicksort would: the ranks ascend with j, so that the rank of negative j lies between those of ``j - s`` and
-``j + s``, which the level before has found. A level adds up the differences ``f_j(i + 1) - f_j(i)`` over these ranges,
-P entries in all; there are log₂ N levels. So it takes O(n log n) time and O(n) memory. The device is waited for once,
-for the sizes of the lists.
+All lists are handled at once. Samples are sorted by list, class and score. Then the ranks of the negatives are found
+level by level, as quicksort would: the ranks ascend with j, so the rank of negative j lies between those of ``j - s``
+and ``j + s``, which the previous level has found.
+
+A level adds up the differences ``f_j(i + 1) - f_j(i)`` over these ranges, P entries in all, and there are log₂ N
+levels. So it takes O(n log n) time and O(n) memory. The device is waited for once, for the sizes of the lists.
 """
 
 from __future__ import annotations

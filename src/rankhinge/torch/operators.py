@@ -104,7 +104,7 @@ def _compute(
 
 
 def warn_of_nothing(n_lists: int) -> None:
-    """Warn that there is nothing to learn from; Python shows that once."""
+    """Warn that there is nothing to learn from. Python shows the warning once."""
     which = "the list" if n_lists == 1 else f"none of the {n_lists} lists"
     has = "has no samples" if n_lists == 1 else "has samples"
     warn_user(
@@ -130,7 +130,7 @@ def _of_one_list(scores: Tensor, relevance: Tensor, settings: Settings) -> tuple
             scores.detach().to(dtype).resolve_neg(), relevant, loss_of(settings), settings.bound
         )
     except ValueError:
-        # One class only, or a bad score: the general way knows what to do, or to say.
+        # One class only, or a bad score: the general way handles or reports it.
         return None
     if value > torch.finfo(dtype).max:
         return None

@@ -51,8 +51,8 @@ def retrieval_loss(
     embeddings : Tensor of shape (n, d), any floating dtype
     labels : Tensor of shape (n,)
     gallery : Tensor of shape (m, d), optional
-        What the batch ranks instead of itself: a queue of earlier batches, documents, another view. It gets a gradient
-        if it requires one.
+        What the batch ranks instead of itself, for instance a queue of earlier batches, documents or another view. It
+        gets a gradient if it requires one.
     gallery_labels : Tensor of shape (m,), optional
         Required with a gallery.
     loss : str or RankingLoss, default "ap"
@@ -66,7 +66,7 @@ def retrieval_loss(
     reduction : {"mean", "sum"}, default "mean"
         Over the queries that count. 0 if there are none.
     chunk_size : int, optional
-        Queries that are processed at a time. The n × n similarities are never in memory together: it takes O(n d) plus
+        Queries processed at a time. The n × n similarities are never in memory together: it takes O(n d) plus
         ``chunk_size · n``. Default: as many queries as give 4 million similarities.
     backend : {"auto", "compiled", "torch"}, default "auto"
         As for `rank_hinge`.

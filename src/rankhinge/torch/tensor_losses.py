@@ -46,7 +46,7 @@ class TensorLoss:
         return self._step(half, j, i, n_positives, n_negatives)
 
     def part(self, i: Tensor, above: Tensor, n_positives: Tensor, n_negatives: Tensor) -> Tensor:
-        """What the i-th best positive with so many negatives above it adds to the loss, without cancellation."""
+        """What positive i adds to the loss when `above` negatives stand above it, without cancellation."""
         if self._formulas.part is None:
             undivided = self._added_up(i, above, n_positives, n_negatives)
         else:

@@ -1,4 +1,4 @@
-"""Inference on a list whose scores lie in parts, on the workers of a cluster for instance: exact, by counts."""
+"""Exact inference, by counts, on a list whose scores lie in several parts, for instance on the workers of a cluster."""
 
 from __future__ import annotations
 

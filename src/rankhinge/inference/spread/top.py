@@ -1,10 +1,10 @@
 r"""Inference on a spread list for a loss with a cut: only the best negatives may stand on top, and they are shipped.
 
-1. *Top.* The positives go out. Each part ranks its negatives by the scores, and sends how many of them have how many
-   positives above; and its best scores, up to ``k + 1``, with the number of negatives that have each. A bar that the
-   coordinator takes from a sample keeps most parts from sending that many; if too few reach it, it is asked again
-   without. All negatives that have one of the ``k + 1`` best scores of the list are counted: a part that has sent as
-   many as it may has them all at or above its last one, with which it sends the true number of ties.
+1. *Top.* The positives go out. Each part ranks its negatives by the scores. It sends how many of them have how many
+   positives above, and its best scores, up to ``k + 1``, with the number of negatives at each. A bar, estimated by the
+   coordinator from a sample, keeps most parts from sending that many. If too few scores reach the bar, the parts are
+   asked again without it. All negatives with one of the ``k + 1`` best scores of the list are counted, because a full
+   reply includes the true number of ties at its last score.
 2. *Finish.* The coordinator chooses the top as in memory (`rankhinge.inference.cut_kernels`). The coefficient of a
    negative on top depends on its score alone; all others keep that of the ranking by the scores.
 """

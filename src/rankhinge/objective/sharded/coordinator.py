@@ -1,12 +1,13 @@
 r"""The coordinator of shards: the objective that solvers see, where no array has an entry for each sample.
 
 **Handles are recipes.** Scores are linear in the weights, and the coordinator keeps the weights of every live handle;
-of coefficients it keeps the few messages that wrote them. Who has lost a shard makes its scores anew from these: one
-pass over that shard. Operations without a reply wait for the next that has one, and handles that nobody holds are
-dropped with it.
+of coefficients it keeps the few messages that wrote them. When a shard is lost, its scores are computed again from
+these, in one pass over that shard. Operations without a reply wait for the next one that has a reply. Handles that are
+no longer referenced are dropped with it.
 
-**Slack.** An inference may return V with V ≤ J ≤ V + ε (`rankhinge.inference.spread`). Planes are those of V, which are
-valid; values are V + ε, with ε a small part of the value (`slack`): what a fit proves of them holds.
+**Slack.** An inference may return V with V ≤ J ≤ V + ε (`rankhinge.inference.spread`). Planes are those of V and
+therefore valid. Values are V + ε, where ε is a small part of the value (`slack`). So the certificate of a fit stays
+true.
 """
 
 from __future__ import annotations

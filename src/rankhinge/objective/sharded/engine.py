@@ -37,7 +37,7 @@ class Operation(NamedTuple):
     reply: str = "none"
 
     def cut(self, shards: Sequence[int]) -> Operation:
-        """What some of the shards need of it."""
+        """The part of the operation that some of the shards need."""
         return (
             self
             if self.own is None
@@ -46,7 +46,7 @@ class Operation(NamedTuple):
 
 
 class ShardsLostError(RuntimeError):
-    """Shards that were there are no more; `numbers` says which. They can be made anew."""
+    """Shards have been lost; `numbers` says which. They can be recomputed."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__(f"shards {list(numbers)[:10]} are lost")
@@ -134,7 +134,7 @@ def n_bytes(message: Any) -> int:
 
 
 class LocalEngine:
-    """Shards in this process, dealt out to so many workers that are simulated.
+    """Shards in this process, dealt out to simulated workers.
 
     Parameters
     ----------

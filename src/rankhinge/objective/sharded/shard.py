@@ -140,7 +140,7 @@ class Shard:
         pairs = zip(self.arrays[coefficients], self.arrays[scores], strict=True)
         return np.array([u @ s for u, s in pairs])
 
-    # One list's inference; a token for each that goes on at the same time.
+    # Inference on one list. Each of the inferences under way has a token.
 
     def begin(self, token: str, scores: str, row: int, problem: int, name: str, n_columns: int, place: int) -> None:
         """Scores of a problem are going to be ranked; u goes to a row of `name`."""

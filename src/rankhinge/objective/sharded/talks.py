@@ -69,7 +69,7 @@ def inference(
     less: tuple[str, int] | None = None,
     ahead: str = "",
 ) -> Talk:
-    """The most violating ranking of a column; `ahead` names scores whose product with u is wanted besides."""
+    """The most violating ranking of a column. `ahead` names scores whose product with u is wanted as well."""
     token = f"{column.name}/{column.place}/{column.problem}"
     requests = (
         infer_top(compiled, positives, n_negatives, sample, tight=tight)
@@ -86,7 +86,7 @@ def inference(
         except StopIteration as end:
             return Inferred(end.value.loss + total, end.value.loss, end.value.slack, log, dot)
         if isinstance(request, Finish):
-            # Who repeats it wants no product, and `ahead` may be gone by then.
+            # A repetition needs no product, and `ahead` may no longer exist by then.
             log.append(_finish(column, token, request, less, None))
             reply = yield [*begin, _finish(column, token, request, less, (ahead, column.row) if ahead else None)]
             # In the order of the shards: as many workers as there may be, the sum is the same.

@@ -34,14 +34,14 @@ _FIXED = ("solver", "checkpoint", "warm_start", "bound", "scale", "init", "init_
 class ApproximateRankSVC(RankSVC):
     r"""`RankSVC` on the samples that a binary SVM finds difficult (AP-SVM-APPX).
 
-    A binary SVM without intercept, :math:`w_0`, is trained first. Samples with ``y w₀·x ≥ 1`` are easy; of these the
-    `keep_easy` with the largest margin, in each class, stay easy, and the others join the difficult ones. Then
+    A binary SVM without intercept, :math:`w_0`, is trained first. Samples with ``y w₀·x ≥ 1`` are easy. In each class
+    the share `keep_easy` of them with the largest margin stays easy; the others join the difficult ones. Then it solves
 
     .. math:: \min_w \tfrac12\|w\|^2 + C \, J(X_{\text{difficult}}\, w)
               \quad \text{subject to } y_i \, w \cdot x_i \ge 1 \text{ for the easy samples.}
 
-    It is an approximation of `RankSVC`, whose own inference is fast enough to make it rarely worth while: it is here
-    because the paper has it, and as an example of training under hard constraints.
+    It approximates `RankSVC`. Exact inference is now fast enough that the approximation rarely pays. It is included as
+    the method of the paper, and as an example of training under hard constraints.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class ApproximateRankSVC(RankSVC):
         self.random_state = random_state
         self.verbose = verbose
 
-    # Of the solvers only this one takes constraints, and they are convex: there is nothing to choose.
+    # Only this solver takes constraints, so there is nothing to choose.
     solver, bound = "bundle", "convex"
 
     def _fit_opened(self, data: Any, given: Given, rule: Any = None, tuning: Any = None) -> Fitted:
@@ -119,7 +119,7 @@ class ApproximateRankSVC(RankSVC):
             f"ApproximateRankSVC fetches rows one by one, which {type(given.X).__name__} is not made for: give an array"
         )
 
-    # Easy is what a binary SVM calls so.
+    # The binary SVM decides which samples are easy.
     _ranks_only = False
 
     def _fit_problems(self, fit: Fit, targets: Targets) -> Fitted:
@@ -127,7 +127,7 @@ class ApproximateRankSVC(RankSVC):
         first = RankingObjective(features, targets.lists(fit.usable), get_loss("zero-one"))
         result, interrupt = self._binary_svm(first, fit.tuning)
         if interrupt is not None:
-            # The binary SVM as far as it has come: a model all the same, which finds nothing easy yet.
+            # The binary SVM so far. It is a usable model, which calls no sample easy yet.
             easy = self._stage(fit, result.coef, np.zeros((chosen.size, features.n_samples), np.int8), targets)
             alone = replace(fit, objective=first, describe=lambda found: fit.describe(found) | easy)
             return conclude(alone, result, {"C_": fit.tuning.C}, interrupt)
@@ -188,7 +188,7 @@ class ApproximateRankSVC(RankSVC):
         signs = np.zeros(margins.size, np.int8)
         for label in (True, False):
             mine = np.flatnonzero(known & (relevant == label))
-            # Support vectors lie at 1 but for rounding: the last bit must not decide.
+            # Up to rounding, support vectors lie at 1: the last bit must not decide.
             easy = mine[margins[mine] >= 1.0 - TOLERATED]
             easy = easy[np.argsort(-margins[easy], kind="stable")][: round(self.keep_easy * easy.size)]
             # A ranking needs both classes: if no sample of this one is difficult, the least easy one is.

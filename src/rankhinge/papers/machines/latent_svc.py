@@ -1,4 +1,4 @@
-"""`LatentSVC`: the baseline that classifies bags by their best candidate and does not care for the ranking."""
+"""`LatentSVC`: the baseline that classifies bags by their best candidate and ignores the ranking."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ class LatentSVC(LatentMachine):
 
     .. math:: \tfrac12 (\|w\|^2 + b^2) + \frac{C}{n} \sum_b J_b \max(0, 1 - y_b s_b),
 
-    by the concave-convex procedure. It is here to be compared with: `LatentRankSVC` optimises the ranking.
+    by the concave-convex procedure. Use it as a baseline. `LatentRankSVC` optimises the ranking.
 
     Parameters
     ----------
     C : float or array of shape (K,), default 1.0
     positive_weight : float, default 1.0
-        How much more a positive bag counts than a negative one; the paper's J.
+        The weight of a positive bag relative to a negative one (J in the paper).
     ignore_confusing : float, default 0.0
-        Leave out the highest-scoring c % of the candidates of negative bags, which may be objects without a label;
-        each bag keeps one at least. They are chosen anew for the first few rounds, by the weights of the round before,
-        so that the objective is not the same in all rounds, and may rise from one to the next; nor is it the same for
-        all of several starts, of which the one with the least objective is kept.
+        Leave out the highest-scoring c % of the candidates of negative bags, which may be unlabelled objects. Each bag
+        keeps at least one candidate. In the first few rounds they are chosen anew, by the weights of the previous
+        round. So the objective changes from round to round and may rise. It also differs between several starts, of
+        which the one with the least objective is kept.
     fit_intercept : bool, default True
-        Learn b, by a constant feature.
+        Learn b, as the weight of a constant feature.
     n_starts, init, solver, tol, max_iter, max_outer, shrinking, warm_start, random_state, verbose
         As for `LatentRankSVC`.
 

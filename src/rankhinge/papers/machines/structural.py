@@ -64,7 +64,7 @@ class StructuralObjective(LatentObjective):
         return value, found.loss
 
     def _loss_of_counts(self, above: NDArray[np.int64], n_negatives: int) -> float:
-        """Δ of the pattern with so many negatives above each positive."""
+        """Δ of the pattern with `above[i]` negatives above positive i + 1."""
         n = above.size + n_negatives
         relevant = np.zeros(n, np.bool_)
         relevant[np.arange(above.size) + above] = True
@@ -101,20 +101,20 @@ class _StructuralWhole(Whole):
 class LatentStructuralSVC(LatentMachine):
     r"""Latent structural SVM for a ranking loss, with the approximate inference of Behl et al. 2015, appendix C.
 
-    The standard way to treat latent variables (Yu and Joachims 2009), here for comparison with `LatentRankSVC`. It
-    bounds the loss by
+    This is the standard treatment of latent variables (Yu and Joachims 2009). Use it to compare with `LatentRankSVC`.
+    It bounds the loss by
 
     .. math:: \max_{R, H} \{\Delta(R) + F(R, H)\} - \max_{H_P} \min_{H_N} F(R^*, H), \qquad
               F(R, H) = \sum_k c_k(R) \, w \cdot \Phi_k(h_k),
 
     in which the candidates H of the most violating ranking are independent of those of the right ranking R*. That
     bound is never below that of `LatentRankSVC` (their Proposition 1), and no efficient exact inference is known for
-    it. The greedy search with Hungarian assignments, of cost O(N P (P² + N²)), is for some hundred bags.
+    it. The greedy search with Hungarian assignments costs O(N P (P² + N²)), which allows a few hundred bags.
 
     **There is no certificate.** The search may miss the maximum, so `objective_` can be far below the true objective:
     a fit of it proves nothing. `gap_` is inf, and `status_` is ``"heuristic"`` where the fit has settled. The outer
-    objective is not certain to fall: a round that does not lower it is the last. Only where every bag has one
-    candidate, or all candidates are known, inference is exact, and the fit ends as those of `LatentRankSVC` do.
+    objective need not fall; the fit ends with the first round that does not lower it. Inference is exact only if every
+    bag has one candidate or all candidates are known. Then the fit ends as for `LatentRankSVC`.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class LatentStructuralSVC(LatentMachine):
     n_starts, init, tol, max_iter, max_outer, threshold, warm_start, random_state, verbose
         As for `LatentRankSVC`.
     solver : {"bundle", "cutting-plane"}, default "cutting-plane"
-        The plain algorithm, which has the fewest inferences.
+        The plain algorithm needs the fewest inferences.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class _Master(Master):
         """Whether the multipliers show that the hard constraints contradict each other.
 
         ``Σ z h = 0`` and ``Σ z c > 0`` cannot be for constraints ``h @ w >= c`` with a solution (Farkas). Where the sum
-        is 0 but for rounding, the programme may seem bounded, by multipliers of the order of 1e16.
+        is 0 up to rounding, the programme may seem bounded, by multipliers of the order of 1e16.
         """
         cuts = self._cuts
         hard = self._hard()

@@ -86,5 +86,5 @@ class FrankWolfe(SweepSolver):
         self.prove(k, combination)
         height = combination.bound(self.C[k], self.centre[:, k])
         if height > self.heights[k]:
-            # It gets on, be it below what is known.
+            # It makes progress, even below the best bound so far.
             self.heights[k], self._still[k] = height, -1

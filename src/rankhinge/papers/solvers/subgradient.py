@@ -9,10 +9,12 @@ with steps as for a strongly convex function, which fall as 1 / t (Pegasos: Shal
 2011), and the average weighted by t (Lacoste-Julien, Schmidt and Bach 2012). Blocks are visited in random order without
 replacement; a single list is one block, whose subgradient is that of J.
 
-*The bound.* The planes met in a sweep make a plane of J. Of those of all sweeps, the combination with the weights that
-the steps give them is a plane too, and proves a lower bound. With a single list its minimiser is w itself: these steps
-are Frank and Wolfe's with :math:`\gamma = 2 / (t + 1)` in place of the line search, and the gap falls as 1 / t (Bach
-2015). Neither it nor the objective falls at each step, and nothing tells slow progress from rounding: a fit ends at
+*The bound.* The planes met in a sweep make a plane of J. The combination of the planes of all sweeps, with the weights
+given by the step sizes, is a plane too and proves a lower bound. With a single list its minimiser is w itself: the
+method is then Frank-Wolfe with :math:`\gamma = 2 / (t + 1)` in place of the line search, and the gap falls as 1 / t
+(Bach 2015).
+
+Neither the gap nor the objective falls at every step, and slow progress cannot be told from rounding. So a fit ends at
 `tol` or at `max_iter`.
 """
 
@@ -33,12 +35,12 @@ class Subgradient(SweepSolver):
 
     def __init__(self, objective: Objective, C: Array, **options: Any) -> None:
         super().__init__(objective, C, **options)
-        # Of the planes of all sweeps, by the weights of the steps.
+        # The combined plane of all sweeps, weighted by the steps.
         self.combinations = list(self.proofs)
 
     def _advance(self, active: np.ndarray) -> None:
         super()._advance(active)
-        # Steps that lead nowhere for a while are no sign of rounding here.
+        # A few steps without progress are no sign of rounding here.
         self._still[active] = -1
 
     def _visit(self, k: int, q: int, plane: Plane) -> None:

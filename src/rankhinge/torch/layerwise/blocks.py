@@ -29,7 +29,7 @@ class Blocks:
     block_size : int
         The largest size; all blocks have about the same.
     generator : numpy.random.Generator
-        Who is in which block is drawn once.
+        The blocks are drawn once.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class LayerwiseTrainer:
     mu : float, optional
         μ; default: 10 λ.
     block_size : int, default 256
-        Samples in a block. A ranking is one of a block.
+        Samples in a block. Each block is ranked by itself.
     max_passes : int, default 10
     max_epochs : int, default 20
         Epochs of Frank-Wolfe over the blocks in one layer's turn, at most.
@@ -70,7 +70,7 @@ class LayerwiseTrainer:
     method : str, default "auto"
         How the most violating ranking is found, see `rankhinge.most_violating_ranking`. All methods are exact.
     cache_bytes : int, default 1 GiB
-        Memory for the inputs of the layer that is being trained; what does not fit is computed again and again.
+        Memory for the inputs of the layer in training. What does not fit is recomputed each time.
     verbose : int, default 0
     random_state : int, numpy.random.Generator or None, default None
         Decides which samples form a block, the order of the blocks, and the validation part.
@@ -96,12 +96,12 @@ class LayerwiseTrainer:
     Notes
     -----
     The validation metric is accuracy for ``"multiclass-hinge"``, and else one minus the ranking loss, averaged over
-    the outputs: for ``"ap"`` the mean average precision. Passes end when it is lower after a pass than before.
+    the outputs: for ``"ap"`` the mean average precision. Training ends with the first pass that lowers it.
 
-    Memory: with d weights in the layer and n blocks, Frank-Wolfe keeps n d numbers in float64, for dense layers
-    twice as many.
+    Memory: with d weights in the layer and n blocks, Frank-Wolfe keeps n d numbers in float64, and twice as many for
+    dense layers.
 
-    Ctrl-C passes on as a `KeyboardInterrupt`, and leaves the best weights so far in the network.
+    Ctrl-C raises a `KeyboardInterrupt` and leaves the best weights so far in the network.
 
     References
     ----------
@@ -169,12 +169,12 @@ class LayerwiseTrainer:
         Parameters
         ----------
         X : Tensor or array of shape (n, ...)
-            What the network takes; converted to its dtype and device block by block.
+            The inputs of the network, converted to its dtype and device block by block.
         y : Tensor or array of shape (n,) or (n, K)
             Classes ``0 … K - 1``; for ranking losses also 0/1 for each sample and output, and with a single output
             0/1 for each sample.
         validation : (X, y) or float, optional
-            Data to choose the best weights by, or the share of X to set apart for that.
+            Data on which the best weights are chosen, or the share of X to hold out for it.
 
         Returns
         -------
