@@ -2,25 +2,30 @@
 
 ``make experiments ONLY=cifar10 ARGS=--fetch`` gets all five batches by npm into the user's cache first; without them
 the first batch is used. It computes what is missing in ``results/cifar10.json`` and writes
-``docs/experiments/cifar10.md``. One thread, some twenty minutes. λ of each loss and the rates of the gradients are
-chosen on validation images; test images are looked at once, by the machines that were chosen.
+``docs/experiments/cifar10.md``. One thread, some thirty minutes of it. λ of each loss and the rates of the gradients
+are chosen on validation images; test images are looked at once, by the machines that were chosen.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import _cifar10_page
 import numpy as np
 import torch
-from _cifar10_data import Part, fetch, load, split
+from _cifar10_data import Part, fetch, load, package, split
 from _cifar10_training import (
+    CONVOLUTIONS,
     GRADIENT_LOSSES,
+    RANKING_LOSSES,
     Settings,
     by_gradients,
     by_layers,
+    judge,
     pretrain,
     quality,
     scores_of,
@@ -28,21 +33,23 @@ from _cifar10_training import (
 from _run import SCRATCH, Run, main
 from torch import nn
 
-from rankhinge import most_violating_ranking, most_violating_rankings
-
-LAYERWISE_LOSSES = ("multiclass-hinge", "ap", "ndcg")
+LAYERWISE_LOSSES = ("multiclass-hinge", *RANKING_LOSSES)
 METHODS = ("greedy", "quicksort", "auto")
+# What a search may try, falling: decades of λ, and two rates a decade.
+LADDERS = {
+    "layers": (10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6),
+    "gradients": (3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
+}
 QUICK = Settings(
     n_validation=200,
     n_seeds=1,
     pretrain_epochs=1,
-    n_search=200,
+    n_part=200,
     lams=(1e-3,),
     rates=(1e-3,),
     block_size=150,
     gradient_epochs=1,
     max_epochs=1,
-    n_timed=200,
     timing_block_sizes=(150,),
 )
 QUICK_IMAGES = 500
@@ -55,6 +62,7 @@ class Seed:
         self.settings, self.seed = settings, seed
         train, self.validation = split(data, seed, settings.n_validation)
         self.train = train[np.random.default_rng(seed).permutation(len(train.y))[: settings.n_train]]
+        self.part = self.train[np.arange(min(settings.n_part, len(self.train.y)))]
         self._file = SCRATCH / f"cifar10-{len(self.train.y)}-{settings.pretrain_epochs}-{seed}.pt"
         self._network: nn.Sequential | None = None
         self._kept = not run.quick
@@ -68,62 +76,77 @@ class Seed:
                 self._network = pretrain(self.train, self.settings, self.seed)
                 if self._kept:
                     self._file.parent.mkdir(parents=True, exist_ok=True)
-                    torch.save(self._network.state_dict(), self._file)
+                    draft = self._file.with_suffix(f".{os.getpid()}")
+                    torch.save(self._network.state_dict(), draft)
+                    draft.replace(self._file)
         return self._network
 
 
 def search(run: Run, first: Seed) -> None:
-    """Cells ``search/<way>/<loss>/<value>``: validation figures of the first seed, trained on part of its images."""
-    settings = first.settings
-    few = first.train[np.arange(settings.n_search)]
-    # A block is the same share of the images as in the whole run: as many steps for a layer.
-    small = replace(settings, block_size=min(settings.block_size, 250), n_kept=0)
+    """Cells ``search/<way>/<loss>/<value>``: validation figures of the first seed, trained on part of its images.
 
-    def layers(loss: str, lam: float) -> Any:
-        network, _ = by_layers(first.start(), loss, lam, few, first.validation, small, first.seed)
+    While the best value is an end of those tried, the next one of the ladder is tried too.
+    """
+    train = {"layers": by_layers, "gradients": by_gradients}
+    losses = {"layers": LAYERWISE_LOSSES, "gradients": tuple(GRADIENT_LOSSES)}
+    starts = {"layers": first.settings.lams, "gradients": first.settings.rates}
+
+    def found(way: str, loss: str, value: float) -> Any:
+        network, _ = train[way](first.start(), loss, value, first.part, first.validation, first.settings, first.seed)
         return quality(network, first.validation)
 
-    def gradients(loss: str, rate: float) -> Any:
-        network, _ = by_gradients(first.start(), loss, rate, few, first.validation, small, first.seed)
-        return quality(network, first.validation)
+    for way, ladder in LADDERS.items():
+        for loss in losses[way]:
+            top, bottom = ladder.index(starts[way][0]), ladder.index(starts[way][-1])
+            while True:
+                run.expect(bottom - top + 1)
+                keys = [f"search/{way}/{loss}/{value:g}" for value in ladder[top : bottom + 1]]
+                cells = [
+                    run.cell(key, lambda value=value, way=way, loss=loss: found(way, loss, value))
+                    for key, value in zip(keys, ladder[top : bottom + 1], strict=True)
+                ]
+                if run.quick or None in cells:
+                    break
+                best = int(np.argmax([cell[judge(loss)] for cell in cells]))
+                higher, lower = best == 0 and top > 0, best == len(cells) - 1 and bottom < len(ladder) - 1
+                if not higher and not lower:
+                    break
+                top, bottom = top - higher, bottom + lower
 
-    for loss in LAYERWISE_LOSSES:
-        for lam in settings.lams:
-            run.cell(f"search/layers/{loss}/{lam:g}", lambda loss=loss, lam=lam: layers(loss, lam))
-    for loss in GRADIENT_LOSSES:
-        for rate in settings.rates:
-            run.cell(f"search/gradients/{loss}/{rate:g}", lambda loss=loss, rate=rate: gradients(loss, rate))
 
-
-def chosen(run: Run, way: str, loss: str, values: tuple[float, ...]) -> float:
+def chosen(run: Run, way: str, loss: str) -> float:
     """The best value by the loss's own metric on validation images, by mean AP where it has none."""
-    metric = "ndcg" if loss == "ndcg" else "ap"
-    return max(values, key=lambda value: run[f"search/{way}/{loss}/{value:g}"][metric])
+    best = max(run.keys(f"search/{way}/{loss}/"), key=lambda key: run[key][judge(loss)])
+    return float(best.rsplit("/", 1)[1])
 
 
 def layers(run: Run, one: Seed, loss: str, test: Part) -> Any:
-    lam = chosen(run, "layers", loss, one.settings.lams)
+    lam = chosen(run, "layers", loss)
     network, facts = by_layers(one.start(), loss, lam, one.train, one.validation, one.settings, one.seed)
     return {**facts, "value": lam, "validation": quality(network, one.validation), "test": quality(network, test)}
 
 
 def gradients(run: Run, one: Seed, loss: str, test: Part) -> Any:
-    rate = chosen(run, "gradients", loss, one.settings.rates)
+    rate = chosen(run, "gradients", loss)
     network, facts = by_gradients(one.start(), loss, rate, one.train, one.validation, one.settings, one.seed)
     return {**facts, "value": rate, "validation": quality(network, one.validation), "test": quality(network, test)}
 
 
-def whole_run(run: Run, one: Seed, loss: str, method: str) -> Any:
-    """Layer by layer on a part of the images: for its time by one method of inference."""
-    few = one.train[np.arange(one.settings.n_timed)]
-    lam = chosen(run, "layers", loss, one.settings.lams)
-    return by_layers(one.start(), loss, lam, few, None, one.settings, one.seed, method)[1]
+def timed(run: Run, one: Seed, loss: str, method: str) -> Any:
+    """The layers of the results, on all training images: for its time by one method of inference."""
+    return by_layers(one.start(), loss, chosen(run, "layers", loss), one.train, None, one.settings, one.seed, method)[1]
+
+
+def all_layers(run: Run, one: Seed, loss: str) -> Any:
+    """What the turns of the layers cost and bring that otherwise stay as they are."""
+    settings = replace(one.settings, n_kept=0)
+    return by_layers(one.start(), loss, chosen(run, "layers", loss), one.part, None, settings, one.seed)[1]
 
 
 def last_layer(one: Seed, loss: str, block_size: int) -> Any:
     """Only the last layer, on the features below it: by each method of inference, for blocks of one size."""
     network = one.start()
-    features = Part(scores_of(network[:-1], one.train.X), one.train.y)
+    features = Part(scores_of(network[:-1], one.part.X), one.part.y)
     settings = replace(one.settings, block_size=block_size, n_kept=0)
     lam = settings.lams[len(settings.lams) // 2]
     return {
@@ -131,13 +154,16 @@ def last_layer(one: Seed, loss: str, block_size: int) -> Any:
     }
 
 
-def warm_up() -> None:
+def warm_up(settings: Settings) -> None:
     """Compile the kernels, so that no time below contains it."""
-    scores, relevant = np.linspace(0.0, 1.0, 40), np.arange(40) % 3 == 0
-    for loss in ("ap", "ndcg"):
-        for method in METHODS:
-            most_violating_ranking(scores, relevant, loss, method)
-        most_violating_rankings(scores, relevant, [0, 20, 40], loss)
+    generator = np.random.default_rng(0)
+    few = Part(torch.from_numpy(generator.normal(size=(60, 4))).float(), np.arange(60) % 10)
+    small = replace(settings, block_size=30, n_kept=0, gradient_epochs=1)
+    for loss in LAYERWISE_LOSSES:
+        for method in METHODS if loss in RANKING_LOSSES else ("auto",):
+            by_layers(nn.Sequential(nn.Linear(4, 10)), loss, 1e-3, few, few, small, 0, method)
+    for loss in GRADIENT_LOSSES:
+        by_gradients(nn.Sequential(nn.Linear(4, 10)), loss, 1e-3, few, few, small, 0)
 
 
 def plan(run: Run, seeds: list[Seed], test: Part) -> list[tuple[str, Callable[[], Any]]]:
@@ -150,43 +176,52 @@ def plan(run: Run, seeds: list[Seed], test: Part) -> list[tuple[str, Callable[[]
             for loss in LAYERWISE_LOSSES
         ]
     cells += [
-        (f"time/{loss}/{method}", lambda loss=loss, method=method: whole_run(run, seeds[0], loss, method))
-        for loss in ("ap", "ndcg")
+        (f"time/{loss}/{method}", lambda loss=loss, method=method: timed(run, seeds[0], loss, method))
+        for loss in RANKING_LOSSES
         for method in METHODS
-    ]
-    cells += [
-        (f"size/{loss}/{size}", lambda loss=loss, size=size: last_layer(seeds[0], loss, size))
-        for loss in ("ap", "ndcg")
-        for size in seeds[0].settings.timing_block_sizes
     ]
     cells += [
         (f"gradients/{loss}/{one.seed}", lambda one=one, loss=loss: gradients(run, one, loss, test))
         for loss in GRADIENT_LOSSES
         for one in seeds
     ]
+    cells.append(("all layers/ap", lambda: all_layers(run, seeds[0], "ap")))
+    cells += [
+        (f"size/{loss}/{size}", lambda loss=loss, size=size: last_layer(seeds[0], loss, size))
+        for loss in RANKING_LOSSES
+        for size in seeds[0].settings.timing_block_sizes
+    ]
     return cells
 
 
 def work(run: Run) -> None:
     torch.set_num_threads(1)
-    if run.fetch:
-        fetch()
+    os.environ["RANKHINGE_NUM_THREADS"] = "1"
     settings = QUICK if run.quick else Settings()
     data, test = load(whole=not run.quick)
     if run.quick:
         data, test = data[np.arange(QUICK_IMAGES)], test[np.arange(QUICK_IMAGES)]
     if len(data.y) <= 10_000 and not run.quick:
         settings = replace(settings, n_validation=1000)
-    warm_up()
+    warm_up(settings)
     seeds = [Seed(run, data, settings, seed) for seed in range(settings.n_seeds)]
     sizes = {"n_train": len(seeds[0].train.y), "n_test": len(test.y), "n_known": len(data.y)}
     run.facts = {**vars(settings), **sizes, "torch": torch.__version__}
     cells = plan(run, seeds, test)
-    run.expect(len(cells) + len(settings.lams) * len(LAYERWISE_LOSSES) + len(settings.rates) * len(GRADIENT_LOSSES))
+    run.expect(len(cells))
     search(run, seeds[0])
     for key, compute in cells:
         run.cell(key, compute)
 
 
+def dependencies() -> dict[str, Any]:
+    """What every cell depends on. One batch and five must not meet in one file of results."""
+    settings = {key: value for key, value in asdict(Settings()).items() if key not in {"n_seeds", "timing_block_sizes"}}
+    return {"": {**settings, "convolutions": CONVOLUTIONS, "all batches": package().exists()}}
+
+
 if __name__ == "__main__":
-    main("cifar10", __doc__ or "", work, _cifar10_page.page)
+    # Before the results there are are read: it decides which data these must have had.
+    if "--fetch" in sys.argv:
+        fetch()
+    main("cifar10", __doc__ or "", work, _cifar10_page.page, dependencies())
