@@ -7,10 +7,11 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, SVMRanker, losses, ranking_loss
 from rankhinge.latent import LatentRankSVC, LatentStructuralSVC, LatentSVC
-from tests import brute_force, fuzz_more, judge, judge_losses, judge_machines
+from tests import brute_force, fuzz_more, judge, judge_losses, judge_machines, judge_tight
 from tests.latent.helpers import bags_and_labels
 from tests.losses import cuts
 from tests.svm.helpers import binary, graded, hinge_of_grades, multiclass, multilabel
@@ -110,6 +111,88 @@ def test_spoilt_lower_bound_of_bags_fails():
     model.dual_objective_ *= 1.01
     with pytest.raises(judge.Violation, match="inner objective"):
         judge.check(model, bags.candidates(), y, bags=bags.offsets)
+
+
+def relabelled(model):
+    """A fit that had not converged, as one that has: what a defect of the certificate would look like."""
+    assert model.status_ != "converged"
+    model.gap_, model.status_ = 0.0, "converged"
+    return model
+
+
+@pytest.mark.parametrize("machine", [LatentRankSVC, LatentSVC])
+@pytest.mark.parametrize("bound", ["as it was", "the objective"])
+def test_relabelled_bags_fail(machine, bound):
+    bags, y = bags_and_labels()
+    with pytest.warns(ConvergenceWarning):
+        model = machine(C=10.0, max_iter=2, max_outer=2).fit(bags, y)
+    judge.check(model, bags.candidates(), y, bags=bags.offsets)
+    if bound == "the objective":
+        model.dual_objective_ = model.objective_
+    message = "the gap is smaller" if bound == "as it was" else "above the inner objective"
+    with pytest.raises(judge.Violation, match=message):
+        judge.check(relabelled(model), bags.candidates(), y, bags=bags.offsets)
+
+
+def test_relabelled_trimmed_and_structural_machines_fail():
+    bags, y = bags_and_labels()
+    options = {"ignore_confusing": 20.0, "random_state": 0, "max_iter": 2, "max_outer": 2}
+    with pytest.warns(ConvergenceWarning):
+        model = LatentSVC(C=10.0, **options).fit(bags, y)
+    judge_machines.check_trimmed(model, bags.candidates(), y, bags.offsets)
+    with pytest.raises(judge.Violation, match="smaller than that"):
+        judge_machines.check_trimmed(relabelled(model), bags.candidates(), y, bags.offsets)
+    bags, y = bags_and_labels(n=8)
+    model = LatentStructuralSVC(C=10.0).fit(bags, y)
+    model.gap_ = 1e-3
+    with pytest.raises(judge.Violation, match="heuristic"):
+        judge_machines.check_structural(model, bags.candidates(), y, bags.offsets)
+    with pytest.raises(judge.Violation, match="heuristic"):
+        judge_machines.check_structural(relabelled(model), bags.candidates(), y, bags.offsets)
+
+
+@pytest.mark.parametrize("machine", ["svc", "lists"])
+def test_a_relabelled_tight_bound_fails(machine):
+    """Its bound is the objective itself: nothing but a lower point of the problem above shows what is wrong."""
+    X, y, *qid = binary() if machine == "svc" else graded()
+    given = {"qid": qid[0]} if qid else {}
+    model = (SVMRanker if qid else RankSVC)(bound="tight", reach=10.0, max_iter=2)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y, **given)
+    judge.check(model, X, y, **given)
+    model.dual_objective_ = model.objective_
+    with pytest.raises(judge.Violation, match="objective at another point"):
+        judge.check(relabelled(model), X, y, **given)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_problem_above_the_tight_bound(ties):
+    """It touches the tight bound, is above it everywhere, and above all tangents of H, whatever ties count."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (20, 2)).astype(float) if ties else rng.normal(size=(20, 2))
+    relevant, w = np.arange(20) % 3 == 0, np.array([1.0, 0.0])
+    problem = judge.Problem(X, (judge.Level(np.arange(20), relevant, judge.WIDE(1)),), "ap", 3.0, np.ones(2), True)
+    convex = judge_tight.above(problem, w)
+    assert convex.objective(w) == pytest.approx(problem.objective(w), rel=1e-15)
+    assert bool(convex.ties) == ties
+    P, N = X[relevant], X[~relevant]
+    for _ in range(20):
+        v = 3 * rng.normal(size=2)
+        assert convex.objective(v) >= problem.objective(v)
+        rows = convex.wide_rows @ v.astype(judge.WIDE)
+        J = judge.hinge(rows, relevant, "ap")[0]
+        excess, share = (N @ w)[:, None] - (P @ w)[None, :], rng.random((len(N), len(P)))
+        r = 2 / excess.size * np.where(excess == 0, share, excess > 0)
+        tangent = float(np.sum(r * ((N @ v)[:, None] - (P @ v)[None, :])))
+        value = 0.5 * np.sum((v - 1) ** 2) + 3.0 * (float(J) - tangent)
+        assert value <= convex.objective(v) + 1e-12
+        if not ties:
+            assert value == pytest.approx(convex.objective(v), rel=1e-12)
+    # Its slope is that of its values.
+    values, slope = convex.parts(convex.rows @ w)
+    for _ in range(5):
+        v = rng.normal(size=2)
+        assert convex.parts(convex.rows @ v)[0] >= values + slope @ (convex.rows @ (v - w)) - 1e-12
 
 
 def test_own_descent_finds_the_minimum():
