@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import count
 
 import numpy as np
 import pytest
@@ -197,19 +198,19 @@ def test_warm_planes_save_passes():
 def test_interrupt_leaves_a_usable_result(name):
     X, labels = random_problem(6, n=60, d=6, K=2)
     objective = QueryObjective(X, labels)
-    solver = make_solver(name, objective, 50.0, tol=1e-12)
-    for _ in range(3):
-        solver.step()
-    before = solver.result()
-    calls, evaluate = [], objective.evaluate
+    evaluate, countdown = objective.evaluate, count(1, 0)
 
     def interrupted(*args, **options):
-        calls.append(1)
-        if len(calls) == 2:
+        if next(countdown) == 0:
             raise KeyboardInterrupt
         return evaluate(*args, **options)
 
     objective.evaluate = interrupted
+    solver = make_solver(name, objective, 50.0, tol=1e-12)
+    for _ in range(3):
+        solver.step()
+    before = solver.result()
+    countdown = count(1, -1)
     with pytest.raises(KeyboardInterrupt):
         solver.run()
     objective.evaluate = evaluate

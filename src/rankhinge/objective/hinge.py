@@ -13,16 +13,14 @@ from rankhinge.inference.by_scores import subtract_rankings
 from rankhinge.losses import RankingLoss
 from rankhinge.problems import Lists
 
-__all__ = ["ListsHinge"]
+__all__ = ["ListsHinge", "ranked"]
 
 Rule: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]], tuple[Any, ...]]
 """Of scores, relevance and offsets of lists: the values and losses of each, and all coefficients, in new memory."""
 
 
 class ListsHinge:
-    """J, T and H of K problems, each over its lists.
-
-    A call takes a problem's number, its scores (n,) and room for u, or None; it returns the value and the loss.
+    """J of K problems, each over its lists; T and H by the rules `tight` and `ranked`.
 
     Parameters
     ----------
@@ -35,22 +33,10 @@ class ListsHinge:
         longest = max((int(np.diff(lists.offsets).max(initial=0)) for lists in self.problems), default=0)
         self._hinge_of_one = core.prepared(loss, longest)
 
-    def __call__(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """J and Δ."""
-        return self._over_levels(k, scores, u)
-
-    def tight(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """T and Δ of the most violating rankings; u less that of the ranking by the scores."""
-        return self._over_levels(k, scores, u, self._tight)
-
-    def ranked(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """H and 0; u of the ranking by the scores."""
-        return self._over_levels(k, scores, u, _ranked)
-
-    def _over_levels(
+    def __call__(
         self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None, rule: Rule | None = None
     ) -> tuple[float, float]:
-        """J and Δ of problem k, or what another rule makes of its levels, by their weights; writes u."""
+        """J and Δ of problem k at its scores (n,), or what a rule says, summed over its levels; writes u if asked."""
         lists = self.problems[k]
         inside = scores if lists.index is None else lists.gather(scores)
         value = loss = 0.0
@@ -87,18 +73,18 @@ class ListsHinge:
         many = core.infer_many(scores, relevant, offsets, self.loss)
         return many.values, many.losses, many.coefficients
 
-    def _tight(
+    def tight(
         self, scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]
     ) -> tuple[Any, ...]:
-        """``T = J - H``."""
+        """The rule of ``T = J - H``: u is less that of the ranking by the scores."""
         _, losses, coefficients = self._convex(scores, relevant, offsets)
         # No ranking has a higher score than that by the scores: what lies above 0 is rounding.
         less = np.minimum(subtract_rankings(scores, relevant, offsets, coefficients), 0.0)
         return losses + less, losses, coefficients
 
 
-def _ranked(scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> tuple[Any, ...]:
-    """H."""
+def ranked(scores: NDArray[np.float64], relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> tuple[Any, ...]:
+    """The rule of H, the score of the ranking by the scores, whose loss is 0."""
     coefficients = np.zeros_like(scores)
     values = -subtract_rankings(scores, relevant, offsets, coefficients)
     return values, np.zeros_like(values), np.negative(coefficients, out=coefficients)

@@ -23,6 +23,7 @@ belongs to the ranking by the scores.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from rankhinge.features import FeatureMap
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.handles import Evaluation, Handles, Scores
-from rankhinge.objective.hinge import ListsHinge
+from rankhinge.objective.hinge import ListsHinge, ranked
 from rankhinge.objective.reductions import Reductions
 from rankhinge.objective.spans import Spans
 from rankhinge.problems import Lists
@@ -55,7 +56,7 @@ class RankingObjective(Handles, Spans, Reductions):
     def __init__(self, features: FeatureMap, problems: Sequence[Lists], loss: RankingLoss) -> None:
         super().__init__(features, len(problems))
         self.problems, self.loss = list(problems), loss
-        self.hinges = ListsHinge(self.problems, loss)
+        self.hinge = ListsHinge(self.problems, loss)
 
     def part(self, problems: NDArray[np.int64]) -> RankingObjective:
         """The same of some problems only."""
@@ -67,13 +68,13 @@ class RankingObjective(Handles, Spans, Reductions):
 
     def evaluate_tight(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """T, Δ of the most violating rankings, and u less that of the ranking by the scores; no pass over X."""
-        found = self.for_each(self.hinges.tight, scores, coefficients)
+        found = self.for_each(partial(self.hinge, rule=self.hinge.tight), scores, coefficients)
         # Rounding must not show a bound below the least loss.
         return found._replace(value=np.maximum(found.value, 0.0))
 
     def reference(self, scores: Scores) -> Evaluation:
         """``H = max_R F(R; s)``, its loss 0, and u of the ranking by the scores; no pass over X."""
-        return self.for_each(self.hinges.ranked, scores)
+        return self.for_each(partial(self.hinge, rule=ranked), scores)
 
     def evaluate_against(self, scores: Scores, reference: Scores, coefficients: bool = True) -> Evaluation:
         """``J(s) - Σ r s``, Δ and u - r, with r from the row of `reference` that belongs to the problem; no pass.
@@ -89,7 +90,3 @@ class RankingObjective(Handles, Spans, Reductions):
             return loss + float(u @ row), loss
 
         return self.for_each(infer, scores, coefficients)
-
-    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
-        """J and Δ of problem k for these scores (n,); writes u if there is room for it."""
-        return self.hinges(k, scores, u)

@@ -18,7 +18,7 @@ from rankhinge.features import FeatureMap, feature_map
 from rankhinge.inference import core
 from rankhinge.inference.methods import infer_by
 from rankhinge.losses import RankingLoss, get_loss
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import Evaluation, RankingObjective, Scores
 from rankhinge.papers.solvers.constrained import constrained_solver
 from rankhinge.papers.solvers.constraints import Constraints
 from rankhinge.problems import Lists, one_list
@@ -64,8 +64,11 @@ class ObjectiveBy(RankingObjective):
         self.n_calls, self.seconds = 0, 0.0
         self.ranks: list[NDArray[np.int64]] = []
 
-    def hinge(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
+    def evaluate(self, scores: Scores, coefficients: bool = True) -> Evaluation:
         """As of `RankingObjective`."""
+        return self.for_each(self._infer, scores, coefficients)
+
+    def _infer(self, k: int, scores: NDArray[np.float64], u: NDArray[np.float64] | None) -> tuple[float, float]:
         lists = self.problems[k]
         inside, relevant = lists.gather(scores), lists.levels[0].relevant
         start = time.perf_counter()

@@ -91,7 +91,7 @@ class Bundle(PlaneSolver):
     random_state : int, optional
         Seed of the parts.
     **options
-        As for `Solver`.
+        As for `PlaneSolver`.
     """
 
     # The rounds need spans; the opening does not.
@@ -156,6 +156,7 @@ class Bundle(PlaneSolver):
         enough = np.where(np.isfinite(gaps), np.maximum(ROUNDS.inner * gaps, precision), 0.0)
         search(
             self.objective,
+            self.evaluate,
             probes,
             self._span,
             active,
@@ -176,9 +177,8 @@ class Bundle(PlaneSolver):
     def _open(self, active: np.ndarray) -> None:
         """A quasi-Newton step of all problems; where it leads, they are cut."""
         if self._descent is None:
-            evaluate = self.objective.evaluate
             self._descent = Descent(
-                self.objective, evaluate, self.C, self.centre, self.start, active, tol=0.0, n_pairs=OPENING.n_pairs
+                self.objective, self.evaluate, self.C, self.centre, self.start, active, tol=0.0, n_pairs=OPENING.n_pairs
             )
             before, moved = 0, active
         else:
@@ -226,7 +226,7 @@ class Bundle(PlaneSolver):
         self._span = self.objective.span(scores, self.n_directions + 3 + self.n_cuts + 2 * self.n_parts)
         self._columns = active
         scores = self.objective.mix(self._span, lengths[:, None])
-        found = self.objective.evaluate(scores)
+        found = self.evaluate(scores)
         admitted = self._admit(weights, scores, active)
         cuts = []
         for c, k in enumerate(active):

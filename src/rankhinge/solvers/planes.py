@@ -8,6 +8,7 @@ the papers' algorithm (`rankhinge.papers.solvers`); here it is what is left wher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,34 @@ import numpy as np
 from rankhinge.solvers.base import LEFT_OUT, Solver
 from rankhinge.solvers.certificate import Carrying, witness
 from rankhinge.solvers.master import Master
-from rankhinge.solvers.protocol import Array, Handle, Objective, Planes, payloads_of
+from rankhinge.solvers.protocol import Array, Evaluation, Handle, Objective, Planes, payloads_of
 
 __all__ = ["PlaneSolver"]
 
 
 class PlaneSolver(Solver):
-    """Base of the solvers by planes, of K problems in lockstep; parameters as for `Solver`."""
+    """Base of the solvers by planes, of K problems in lockstep.
 
-    def __init__(self, objective: Objective, C: Array, **options: Any) -> None:
+    Parameters
+    ----------
+    objective : Objective
+    C : (K,)
+    evaluate : callable, optional
+        ``evaluate(scores)``, if the convex function is another one of the scores than the objective's own J.
+    **options
+        As for `Solver`.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        C: Array,
+        *,
+        evaluate: Callable[[Handle], Evaluation] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(objective, C, **options)
+        self.evaluate = objective.evaluate if evaluate is None else evaluate
         self.masters = [self._make_master(k) for k in range(self.C.size)]
         # Problems that are left out hand their planes on as they are; the others have copies.
         given, self.initial_planes = self.initial_planes or [], None
@@ -58,7 +77,7 @@ class PlaneSolver(Solver):
         else:
             scores = self.objective.score(weights, active)
             self.n_passes += 1
-        found = self.objective.evaluate(scores)
+        found = self.evaluate(scores)
         admitted = self._admit(weights, scores, active)
         for c, k in enumerate(active):
             if admitted[c]:

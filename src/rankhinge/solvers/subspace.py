@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rankhinge.solvers.master import Master
-from rankhinge.solvers.protocol import Array, Handle, SpanObjective
+from rankhinge.solvers.protocol import Array, Evaluation, Handle, SpanObjective
 
 __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 
@@ -163,6 +163,7 @@ Admit: TypeAlias = Callable[[list[Probe], list[Array], Handle, np.ndarray], np.n
 
 def search(
     objective: SpanObjective,
+    evaluate: Callable[[Handle], Evaluation],
     probes: list[Probe],
     span: Handle,
     problems: np.ndarray,
@@ -176,6 +177,9 @@ def search(
 
     Parameters
     ----------
+    objective : SpanObjective
+    evaluate : callable
+        ``evaluate(scores)``: the convex function and its coefficients, for each column of a handle.
     probes : list of Probe, one for each of the m problems
     span : handle
         Scores of the basis vectors.
@@ -206,7 +210,7 @@ def search(
             going = np.array(still)
         points = [probes[p].next_point(turn) for p in going]
         scores = objective.mix(span, np.stack(points))
-        found = objective.evaluate(scores)
+        found = evaluate(scores)
         slopes = objective.slopes(found.coefficients, span)
         admitted = admit([probes[p] for p in going], points, scores, problems[going])
         for c, p in enumerate(going):

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from rankhinge.solvers.base import CONVERGED, MAX_ITER, RUNNING, Solver
 from rankhinge.solvers.bundle import Bundle
 from rankhinge.solvers.certificate import Carrying
 from rankhinge.solvers.descent import Descent
-from rankhinge.solvers.protocol import Array, Evaluation, Handle, Planes, TightObjective
+from rankhinge.solvers.protocol import Array, Planes, TightObjective
 
 __all__ = ["Tight"]
 
@@ -55,19 +56,6 @@ class TightPolicy(NamedTuple):
 
 
 POLICY = TightPolicy()
-
-
-class _Tangent:
-    """J less a tangent of H: the objective of the convex problem of one round, else as the objective itself."""
-
-    def __init__(self, objective: TightObjective, reference: Handle) -> None:
-        self._objective, self._reference = objective, reference
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._objective, name)
-
-    def evaluate(self, scores: Handle, coefficients: bool = True) -> Evaluation:
-        return self._objective.evaluate_against(scores, self._reference, coefficients)
 
 
 class Tight(Solver):
@@ -246,8 +234,9 @@ class Tight(Solver):
         if planes is not None:
             planes = [replace(own, slopes=own.slopes - slope) for own, slope in zip(planes, self._slopes, strict=True)]
         self._inner = Bundle(
-            _Tangent(self.objective, reference),
+            self.objective,
             self.C,
+            evaluate=partial(self.objective.evaluate_against, reference=reference),
             tol=POLICY.half * self.tol,
             max_iter=self.max_iter,
             start=points,

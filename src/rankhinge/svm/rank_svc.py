@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -264,7 +265,9 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         y = y if y.ndim == 1 else as_targets(y, mask)
         return Given(X, y, {} if mask is None else {"mask": mask}), encode_targets(y, mask, self.pos_label, names)
 
-    def _fit_targets(self, seen: Seen, targets: Targets, tuning: Tuning, given: Given) -> Fitted:
+    def _fit_targets(
+        self, seen: Seen, targets: Targets, tuning: Tuning, given: Given, run: Callable[[Fit], Fitted] = fit_linear
+    ) -> Fitted:
         """Fit the problems that have both classes; the scores of the others are constant."""
         usable = targets.usable()
         if not usable.any():
@@ -286,10 +289,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
             rule=Cut(targets.kind, self.threshold),
             start=self._warm_start(seen, usable) if self.warm_start else None,
         )
-        return self._fit_problems(fit, targets)
-
-    def _fit_problems(self, fit: Fit, targets: Targets) -> Fitted:
-        return fit_linear(fit)
+        return run(fit)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: ``Xw + intercept_``; multiclass: the calibrated log-odds of each class.

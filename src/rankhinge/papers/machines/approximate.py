@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -21,7 +22,7 @@ from rankhinge.problems import one_list
 from rankhinge.problems.targets import Targets
 from rankhinge.solvers import Solver, SolverResult, make_solver
 from rankhinge.svm._fitting import Unfinished, interrupts
-from rankhinge.svm.fit import Fit, Fitted, Given, conclude, fit_linear
+from rankhinge.svm.fit import Fit, Fitted, Given, Seen, conclude, fit_linear
 from rankhinge.svm.rank_svc import RankSVC
 from rankhinge.svm.tuning import Tuning
 
@@ -122,7 +123,13 @@ class ApproximateRankSVC(RankSVC):
     # The binary SVM decides which samples are easy.
     _ranks_only = False
 
-    def _fit_problems(self, fit: Fit, targets: Targets) -> Fitted:
+    def _fit_targets(
+        self, seen: Seen, targets: Targets, tuning: Tuning, given: Given, run: Callable[[Fit], Fitted] = fit_linear
+    ) -> Fitted:
+        return super()._fit_targets(seen, targets, tuning, given, partial(self._two_stages, targets, run))
+
+    def _two_stages(self, targets: Targets, run: Callable[[Fit], Fitted], fit: Fit) -> Fitted:
+        """The binary SVM first; then what it finds difficult, under constraints."""
         features, chosen, known = feature_map(fit.seen.X), np.flatnonzero(fit.usable), targets.known()
         first = RankingObjective(features, targets.lists(fit.usable), get_loss("zero-one"))
         result, interrupt = self._binary_svm(first, fit.tuning)
@@ -145,7 +152,7 @@ class ApproximateRankSVC(RankSVC):
             make=partial(constrained_solver, "bundle", constraints=EasySamples(features, signs)),
             n_passes=float(np.ceil(result.n_passes)) + 1,
         )
-        return fit_linear(second)
+        return run(second)
 
     def _stage(
         self, fit: Fit, binary: NDArray[np.float64], signs: NDArray[np.int8], targets: Targets
