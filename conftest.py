@@ -10,7 +10,7 @@ from hypothesis import settings
 # Doctests import the module they are in: leave out those whose library is not installed.
 _NEEDS = {
     "src/rankhinge/dask": "distributed",
-    "src/rankhinge/plotting.py": "matplotlib",
+    "src/rankhinge/plotting": "matplotlib",
     "src/rankhinge/torch": "torch",
     "tests/torch": "torch",
 }
