@@ -2,7 +2,7 @@
 
 ``make experiments ONLY=beyond`` computes what is missing in ``results/beyond.json`` and writes
 ``docs/experiments/beyond.md``. Trees, linear rivals and our rankers come from the results of the accuracy benchmark;
-CatBoost, which that benchmark does not have, runs here on the same splits with the same budget where it is installed.
+CatBoost, which that benchmark does not have, runs here on the same splits with a smaller budget where it is installed.
 """
 
 from __future__ import annotations
@@ -11,47 +11,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import _beyond_page
+import _catboost_search
 import torch
 from _action_data import load_actions
 from _embeddings import MACHINES, N_OUTER, Layer, actions, evaluated, resnet
 from _run import Run, main
-
-
-class CatBoostByQid:
-    """CatBoost's ranker with the call of the others: it names the query of a row otherwise."""
-
-    def __init__(self, setting: dict[str, Any]) -> None:
-        from catboost import CatBoostRanker
-
-        self._model = CatBoostRanker(
-            loss_function="YetiRank",
-            learning_rate=0.05,
-            grow_policy="Lossguide",
-            max_leaves=setting["num_leaves"],
-            n_estimators=setting["n_estimators"],
-            random_seed=setting["random_state"],
-            thread_count=1,
-            verbose=False,
-            allow_writing_files=False,
-        )
-
-    def fit(self, X: Any, y: Any, qid: Any) -> Any:
-        return self._model.fit(X, y, group_id=qid)
-
-
-def catboost(run: Run) -> None:
-    """On mq2008, the set with most queries: LETOR's five folds."""
-    # Here, since `_run` has to put the benchmarks on the path first.
-    from _accuracy_methods import boosted, evaluate
-    from _accuracy_sets import load
-
-    method = boosted(CatBoostByQid, groups=False)
-    run.expect(N_OUTER)
-    for fold in range(N_OUTER):
-        run.cell(
-            f"CatBoost/{fold}",
-            lambda fold=fold: evaluate(load("lists", "mq2008", 0, fold), "lists", "CatBoostRanker", method),
-        )
 
 
 def trial(name: str, layer: Layer) -> dict[str, Any]:
@@ -69,10 +33,12 @@ def work(run: Run) -> None:
         for fold in range(n_outer):
             run.cell(f"CIFAR10_0/{name}/{fold}", lambda name=name, fold=fold: of(name, list(resnet())[fold]))
     if find_spec("catboost") and not run.quick:
-        catboost(run)
+        run.expect(len(_catboost_search.PLACES))
+        for name, fold in _catboost_search.PLACES:
+            run.cell(f"CatBoost/{name}/{fold}", lambda name=name, fold=fold: _catboost_search.evaluated(name, fold))
     run.facts = {"classes": list(load_actions().classes), "torch": torch.__version__}
     run.write()
 
 
 if __name__ == "__main__":
-    main("beyond", __doc__ or "", work, _beyond_page.page)
+    main("beyond", __doc__ or "", work, _beyond_page.page, {"CatBoost/": _catboost_search.BUDGET})
