@@ -13,7 +13,7 @@ from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.objective.sharded import LocalEngine
 from rankhinge.objective.sharded.lists import ShardedLists
-from rankhinge.objective.sharded.lists_shard import ListsShard, Rules
+from rankhinge.objective.sharded.lists_shard import ListsShard, Outside, Rules, _rows_of
 from rankhinge.objective.sharded.outline import Outline, counts_of, outside_of, parts_of
 from rankhinge.problems.directory import directory_of, entries_of, levels_of, places_of
 from rankhinge.problems.gains import gains_of, grades_of
@@ -71,6 +71,19 @@ def over_shards(
     ]
     outline = Outline(N, D, N * D, counts_of(directory, table), outside, rules)
     return ShardedLists(engine(shards, 2), outline, slack=slack, factors=factors), places
+
+
+@pytest.mark.parametrize("n_outside", [0, 1, 7, 300])
+def test_rows_of_lists_outside(n_outside):
+    """As found list by list; codes beyond 63 bits, and a list without rows here, among them."""
+    rng = np.random.default_rng(n_outside)
+    every = rng.integers(0, 2**64, 400, dtype=np.uint64)
+    codes, wanted = rng.choice(every[1:], 5000), rng.permutation(every)[:n_outside]
+    outside = tuple(Outside(number, int(code), False, 9, 1.0, ()) for number, code in enumerate(wanted))
+    found = _rows_of(outside, codes)
+    assert list(found) == list(range(n_outside))
+    for number, code in enumerate(wanted):
+        np.testing.assert_array_equal(found[number], np.flatnonzero(codes == code))
 
 
 def in_memory(X, y, qid, loss="ndcg", weights=None, level_weights=None):

@@ -104,7 +104,8 @@ def opening(
         for X_, y, own, weight, chunk in zip(rows.X, rows.y, queries, weights, _chunks(rows), strict=True)
     ]
     shards = [
-        delayed(_build, pure=False)(piece, mine, delayed(rules, traverse=False), number)
+        # What a shard is told of thousands of lists is looked through by no one.
+        delayed(_build, pure=False)(piece, delayed(mine, traverse=False), delayed(rules, traverse=False), number)
         for number, (piece, mine) in enumerate(
             zip(exchanged(pieces) if moves else pieces, parts_of(outside, directory), strict=True)
         )
@@ -168,12 +169,12 @@ def _build(piece: Piece, outside: tuple[Outside, ...], rules: Rules, number: int
 
 
 class OpenedLists:
-    """Shards with lists on workers, and what is known of them."""
+    """Shards with lists on workers, and what is known of them; `moves` is whether rows have been brought together."""
 
     def __init__(self, engine: Engine, rows: Rows, found: Opening) -> None:
         self._engine, self.n_features, self.feature_names = engine, rows.n_features, rows.names
         self.usable, self.constant = np.ones(1, np.bool_), np.zeros(1)
-        self.attributes = found.attributes
+        self.attributes, self.moves = found.attributes, found.moves
         self._outline, self._whole = found.outline, ShardedLists(engine, found.outline)
 
     def close(self) -> None:
