@@ -20,23 +20,29 @@ def _of_workers(rows):
         return []
     lines = [
         "Workers and their client share one machine with two cores. A round is a score, an inference and a slope; it",
-        "is compared with NumPy's float32 products and inference in memory. Medians of calls that alternate.",
+        "is compared with NumPy's float32 products and inference in memory. Medians of calls that alternate. The last",
+        "columns are those of a fit; its first iterations are the opening.",
         "",
-        "| shape | workers | round, ms | of NumPy | fit, s | of memory | messages an iteration | MB out | MB back |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| shape | bound | workers | round, ms | of NumPy | fit, s | of memory | messages an iteration "
+        "| in the opening | MB out | MB back |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        marks = row["marks"] if row["workers"] == 2 and row["marks"] else (None, None)
+        round_mark, fit_mark = row["marks"] if row["workers"] == 2 and row["marks"] else (None, None)
         whole = row["round"]
-        for fit in row["fits"]:
+        for place, fit in enumerate(row["fits"]):
+            is_convex = fit["bound"] == "convex"
             cells = [
                 f"{row['n']:,} × {row['d']:,}",
+                fit["bound"],
                 str(row["workers"]),
-                f"{1e3 * whole['seconds on workers']:.0f}",
-                _of_mark(whole["ratio"], marks[0]),
+                # A round is the same for both bounds.
+                "" if place else f"{1e3 * whole['seconds on workers']:.0f}",
+                "" if place else _of_mark(whole["ratio"], round_mark),
                 f"{fit['seconds on workers']:.2f}",
-                _of_mark(fit["ratio"], marks[1]),
+                _of_mark(fit["ratio"], fit_mark),
                 f"{fit['messages an iteration']:.1f}",
+                _of_mark(fit["messages an iteration of the opening"], row["most messages"] if is_convex else None),
                 f"{fit['bytes out'] / 1e6:.1f}",
                 f"{fit['bytes back'] / 1e6:.1f}",
             ]

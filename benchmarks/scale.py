@@ -9,12 +9,14 @@ cores.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from _harness import machine_facts
 from _scale_files import out_of_core
 from _scale_report import write_page
 
@@ -25,103 +27,140 @@ from rankhinge.losses import get_loss
 # Shapes, and what is demanded of 2 workers there: a round and a fit, as multiples of the time in memory.
 MARKS = {"2000000x50": (1.6, 2.0), "500000x500": (1.2, 1.3), "200000x2000": (1.2, 1.3)}
 QUICK = {"20000x20": (None, None)}
-REPEATS = 7
+# Where the tight bound is measured as well, on 2 workers.
+TIGHT = "500000x500"
+# Messages an iteration of the opening.
+MOST_MESSAGES = 4
+# Scattered lists: rows, features, two numbers of queries, and how the times for these may differ.
+SHUFFLE, SHUFFLE_QUICK, SHUFFLE_MARKS = (800_000, 50, (200, 200_000)), (200_000, 4, (20, 50_000)), (0.7, 1.3)
+ROUNDS, FITS, SHUFFLES = 7, 3, 5
+# Seconds before each call: the threads of a BLAS look for more work for some 30 ms after a product, on the cores that
+# the other side needs.
+PAUSE = 0.1
+LOCAL = {"processes": True, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
-def make(n, d):
+def make(n, d, share=0.01):
+    """Rows, and labels of which this share is relevant."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d), dtype=np.float32)
     scores = X[:, : min(d, 20)] @ rng.normal(size=min(d, 20)) + 3 * rng.normal(size=n)
-    return X, (scores > np.quantile(scores, 0.99)).astype(int)
+    return X, (scores > np.quantile(scores, 1 - share)).astype(int)
 
 
-def timed(call):
-    began = time.perf_counter()
-    found = call()
-    return time.perf_counter() - began, found
+def in_turn(sides, repeats, *, warm_up):
+    """Seconds of each side, an array, and what it has returned last; who begins changes from repeat to repeat."""
+    seconds, found = {name: [] for name in sides}, {}
+    for repeat in range(repeats + warm_up):
+        for name in list(sides)[:: 1 if repeat % 2 else -1]:
+            time.sleep(PAUSE)
+            began = time.perf_counter()
+            found[name] = sides[name](repeat)
+            seconds[name].append(time.perf_counter() - began)
+    return {name: np.array(values[warm_up:]) for name, values in seconds.items()}, found
 
 
-def noted(engine, call):
-    """Seconds of a call, and what went over the wire."""
-    before = engine.n_messages, engine.bytes_out, engine.bytes_back
-    seconds, found = timed(call)
-    after = engine.n_messages, engine.bytes_out, engine.bytes_back
-    return seconds, found, [int(b - a) for a, b in zip(before, after, strict=True)]
+def wire(engine):
+    """What has gone over the wire: messages, bytes out and bytes back."""
+    return np.array([engine.n_messages, engine.bytes_out, engine.bytes_back])
 
 
 def measure_rounds(X, y, rows):
-    """A round on workers, and NumPy's float32 products with local inference, in turn."""
+    """A round on workers, and NumPy's float32 products with local inference."""
     from rankhinge.problems.door import container_of
 
-    loss, rng, relevant, none = get_loss("ap"), np.random.default_rng(1), y == 1, np.arange(1)
+    loss, relevant, none, sent = get_loss("ap"), y == 1, np.arange(1), []
+    weights = np.random.default_rng(1).normal(size=(ROUNDS + 1, X.shape[1])) / np.sqrt(X.shape[1])
     opened = container_of(rows).classes(rows, y, mask=None, pos_label=None)
     objective = opened.objective(loss, None)
     # As a fit with the default tol asks for it.
     objective.slack = 1e-6
-    seconds, sent = {"workers": [], "numpy": []}, []
 
-    def on_workers(w):
-        found = objective.evaluate(objective.score(w[:, None], none))
-        return found.value[0], objective.adjoint(found.coefficients)[:, 0]
+    def on_workers(k):
+        before = wire(objective.engine)
+        found = objective.evaluate(objective.score(weights[k][:, None], none))
+        slopes = objective.adjoint(found.coefficients)[:, 0]
+        sent.append(wire(objective.engine) - before)
+        return found.value[0], slopes
 
-    def in_numpy(w):
-        found = infer_one(X @ w.astype(np.float32), relevant, loss)
+    def in_numpy(k):
+        found = infer_one(X @ weights[k].astype(np.float32), relevant, loss)
         return found.value, found.coefficients.astype(np.float32) @ X
 
     try:
-        for _ in range(REPEATS + 1):
-            w = rng.normal(size=X.shape[1]) / np.sqrt(X.shape[1])
-            there, (value, slopes), wire = noted(objective.engine, lambda w=w: on_workers(w))
-            here, (expected, expected_slopes) = timed(lambda w=w: in_numpy(w))
-            np.testing.assert_allclose(value, expected, rtol=1e-4)
-            np.testing.assert_allclose(slopes, expected_slopes, atol=1e-3 * np.abs(slopes).max())
-            seconds["workers"].append(there)
-            seconds["numpy"].append(here)
-            sent.append(wire)
+        seconds, found = in_turn({"workers": on_workers, "numpy": in_numpy}, ROUNDS, warm_up=1)
     finally:
         opened.close()
-    # The first one of each warms up.
-    there, here = (np.array(seconds[name][1:]) for name in ("workers", "numpy"))
+    (value, slopes), (expected, expected_slopes) = found["workers"], found["numpy"]
+    np.testing.assert_allclose(value, expected, rtol=1e-4)
+    np.testing.assert_allclose(slopes, expected_slopes, atol=1e-3 * np.abs(slopes).max())
     messages, out, back = np.median(sent[1:], axis=0).tolist()
     return {
-        "seconds on workers": float(np.median(there)),
-        "seconds in numpy": float(np.median(here)),
-        "ratio": float(np.median(there / here)),
+        "seconds on workers": float(np.median(seconds["workers"])),
+        "seconds in numpy": float(np.median(seconds["numpy"])),
+        "ratio": float(np.median(seconds["workers"] / seconds["numpy"])),
         "messages": messages,
         "bytes out": out,
         "bytes back": back,
     }
 
 
-def measure_fits(X, y, rows, options):
-    """A whole fit in memory and on workers."""
-    from rankhinge.dask import engine as engines
+@contextlib.contextmanager
+def watched():
+    """What engines send meanwhile; in iterations of quasi-Newton steps, which open a fit, apart."""
+    from rankhinge.dask.engine import DaskEngine
+    from rankhinge.solvers.descent import Descent
 
-    last, call = {}, engines.DaskEngine.call
+    call, step = DaskEngine.call, Descent.step
+    sent = {"all": np.zeros(3), "opening": np.zeros(3), "steps": 0}
 
-    def watched(self, *arguments):
+    def watched_call(self, *arguments):
+        before = wire(self)
         replies = call(self, *arguments)
-        last.update(messages=self.n_messages, out=self.bytes_out, back=self.bytes_back)
+        sent["all"] += wire(self) - before
         return replies
 
-    in_memory, expected = timed(lambda: RankSVC(**options).fit(X, y))
-    engines.DaskEngine.call = watched
+    def watched_step(self):
+        before = sent["all"].copy()
+        step(self)
+        sent["opening"] += sent["all"] - before
+        sent["steps"] += 1
+
+    DaskEngine.call, Descent.step = watched_call, watched_step
     try:
-        on_workers, found = timed(lambda: RankSVC(**options).fit(rows, y))
+        yield sent
     finally:
-        engines.DaskEngine.call = call
+        DaskEngine.call, Descent.step = call, step
+
+
+def measure_fits(X, y, rows, options):
+    """Whole fits on workers and in memory."""
+
+    def on_workers(_):
+        with watched() as sent:
+            return RankSVC(**options).fit(rows, y), sent
+
+    def in_memory(_):
+        return RankSVC(**options).fit(X, y)
+
+    seconds, found = in_turn({"workers": on_workers, "memory": in_memory}, FITS, warm_up=0)
+    (model, sent), expected = found["workers"], found["memory"]
+    messages, out, back = sent["all"].tolist()
     return {
         "bound": options["bound"],
-        "seconds on workers": on_workers,
-        "seconds in memory": in_memory,
-        "ratio": on_workers / in_memory,
-        "objective": [expected.objective_, found.objective_],
-        "passes": [expected.n_passes_, found.n_passes_],
-        "iterations": int(found.n_iter_),
-        "messages": last["messages"],
-        "messages an iteration": last["messages"] / int(found.n_iter_),
-        "bytes out": last["out"],
-        "bytes back": last["back"],
+        "seconds on workers": float(np.median(seconds["workers"])),
+        "seconds in memory": float(np.median(seconds["memory"])),
+        "ratio": float(np.median(seconds["workers"] / seconds["memory"])),
+        "ratios": (seconds["workers"] / seconds["memory"]).tolist(),
+        "objective": [expected.objective_, model.objective_],
+        "passes": [expected.n_passes_, model.n_passes_],
+        "iterations": int(model.n_iter_),
+        "messages": messages,
+        "messages an iteration": messages / int(model.n_iter_),
+        "iterations of the opening": sent["steps"],
+        "messages an iteration of the opening": float(sent["opening"][0]) / max(1, sent["steps"]),
+        "bytes out": out,
+        "bytes back": back,
         "bytes of one array of scores": 8 * len(y),
     }
 
@@ -134,8 +173,7 @@ def measure(shape, n_workers, bounds):
     n, d = (int(part) for part in shape.split("x"))
     X, y = make(n, d)
     choices = [{"bound": bound, **({"C": 100.0} if bound == "convex" else {})} for bound in bounds]
-    local = {"processes": True, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(n_workers=n_workers, **local) as cluster, Client(cluster):
+    with LocalCluster(n_workers=n_workers, **LOCAL) as cluster, Client(cluster):
         rows = da.from_array(X, chunks=(-(-n // (2 * n_workers)), d)).persist()
         wait(rows)
         few = 2000 * n_workers
@@ -145,47 +183,78 @@ def measure(shape, n_workers, bounds):
             RankSVC(**options).fit(rows[:few].rechunk((few // (2 * n_workers), d)), y[:few])
         rounds = measure_rounds(X, y, rows)
         fits = [measure_fits(X, y, rows, options) for options in choices]
-    return {"n": n, "d": d, "workers": n_workers, "round": rounds, "fits": fits}
+    marks = {"marks": MARKS.get(shape), "most messages": MOST_MESSAGES}
+    return {"n": n, "d": d, "workers": n_workers, "round": rounds, "fits": fits} | marks
 
 
 def measure_shuffle(n, d, sizes, n_workers=2):
-    """Seconds until scattered lists lie where they are ranked, for so many queries, in turn."""
+    """Seconds until scattered lists lie where they are ranked, for so many queries."""
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
     from rankhinge.problems.door import container_of
 
-    X, y = make(n, d)
-    seconds = {size: [] for size in sizes}
-    local = {"processes": True, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    # Lists without a relevant sample count for nothing, and stay: there must be few of them.
+    X, y = make(n, d, share=0.3)
     options = {"qid_column": None, "query_weight": None, "gains": "exponential", "level_weights": None}
-    with LocalCluster(n_workers=n_workers, **local) as cluster, Client(cluster):
+    with LocalCluster(n_workers=n_workers, **LOCAL) as cluster, Client(cluster):
         chunk = -(-n // (4 * n_workers))
         rows = da.from_array(X, chunks=(chunk, d)).persist()
         queries = {size: da.from_array(np.arange(n) % size, chunks=chunk).persist() for size in sizes}
         wait([rows, *queries.values()])
-        for _ in range(4):
-            for size, qid in queries.items():
 
-                def bring_together(qid=qid):
-                    opened = container_of(rows).queries(rows, y, qid=qid, loss=get_loss("ndcg"), **options)
-                    objective = opened.objective(get_loss("ndcg"), None)
-                    return opened, objective.score(np.ones((d, 1)), np.arange(1)), objective.counts()
-
-                spent, (opened, *_) = timed(bring_together)
+        def bring_together(size):
+            opened = container_of(rows).queries(rows, y, qid=queries[size], loss=get_loss("ndcg"), **options)
+            try:
+                if not opened.moves:
+                    raise RuntimeError(f"no row moves with {size} queries: that is no shuffle")
+                objective = opened.objective(get_loss("ndcg"), None)
+                objective.score(np.ones((d, 1)), np.arange(1))
+            finally:
                 opened.close()
-                seconds[size].append(spent)
-    # The first one of each warms up.
-    medians = {size: float(np.median(values[1:])) for size, values in seconds.items()}
-    few, many = (medians[size] for size in sizes)
-    return {"n": n, "d": d, "queries": list(sizes), "seconds": [few, many], "ratio": many / few, "marks": [0.7, 1.3]}
+
+        sides = {size: lambda _, size=size: bring_together(size) for size in sizes}
+        seconds, _ = in_turn(sides, SHUFFLES, warm_up=1)
+    few, many = (seconds[size] for size in sizes)
+    return {
+        "n": n,
+        "d": d,
+        "queries": list(sizes),
+        "seconds": [float(np.median(few)), float(np.median(many))],
+        "ratio": float(np.median(many / few)),
+        "ratios": (many / few).tolist(),
+        "marks": SHUFFLE_MARKS,
+    }
+
+
+def measure_workers(arguments):
+    """All shapes with all numbers of workers."""
+    found = []
+    for shape in list(QUICK) if arguments.quick else arguments.shapes:
+        for n_workers in arguments.workers:
+            usual = ["convex", "tight"] if shape == TIGHT and n_workers == 2 else ["convex"]
+            row = measure(shape, n_workers, arguments.bounds or usual)
+            found.append(row)
+            one = row["round"]
+            print(
+                f"{shape:>12}, {n_workers} workers: round {one['seconds on workers']:.3f} s, "
+                f"{one['ratio']:.2f} of NumPy",
+                *(
+                    f"{fit['bound']} fit {fit['seconds on workers']:.2f} s, {fit['ratio']:.2f} of memory, "
+                    f"{fit['messages an iteration of the opening']:.1f} messages an iteration of the opening"
+                    for fit in row["fits"]
+                ),
+                sep="; ",
+                flush=True,
+            )
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shapes", nargs="+", default=list(MARKS))
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--bounds", nargs="+", default=["convex"])
+    parser.add_argument("--bounds", nargs="+", help=f"default: convex, and tight at {TIGHT} on 2 workers")
     parser.add_argument("--out-of-core", nargs="?", type=float, const=30.0, metavar="GB")
     parser.add_argument("--shuffle", action="store_true", help="scattered lists instead")
     parser.add_argument("--drop", action="store_true", help="tell the system to forget the file before each pass")
@@ -194,36 +263,24 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/scale.json"))
     parser.add_argument("--page", type=Path, default=Path("docs/scaling.md"))
     arguments = parser.parse_args()
-    shapes, known = (list(QUICK) if arguments.quick else arguments.shapes), {}
-    if arguments.output.exists() and not arguments.quick:
+    known, quick = {}, arguments.quick
+    if arguments.output.exists() and not quick:
         known = json.loads(arguments.output.read_text())
-    if arguments.shuffle or arguments.quick:
-        known["shuffle"] = measure_shuffle(
-            *((8000, 20, (20, 2000)) if arguments.quick else (800_000, 50, (200, 200_000)))
-        )
+    facts, machines = machine_facts("numpy", "dask", "distributed"), known.setdefault("machine", {})
+    if arguments.shuffle or quick:
+        known["shuffle"], machines["shuffle"] = measure_shuffle(*(SHUFFLE_QUICK if quick else SHUFFLE)), facts
         print(json.dumps(known["shuffle"]), flush=True)
-    if not (arguments.shuffle or arguments.out_of_core) or arguments.quick:
-        known["workers"] = []
-        for shape in shapes:
-            for n_workers in arguments.workers:
-                row = measure(shape, n_workers, arguments.bounds) | {"marks": MARKS.get(shape)}
-                known["workers"].append(row)
-                one, fit = row["round"], row["fits"][0]
-                print(
-                    f"{shape:>12}, {n_workers} workers: round {one['seconds on workers']:.3f} s, {one['ratio']:.2f} of "
-                    f"NumPy; fit {fit['seconds on workers']:.2f} s, {fit['ratio']:.2f} of memory, "
-                    f"{fit['messages an iteration']:.1f} messages an iteration",
-                    flush=True,
-                )
-    if arguments.out_of_core is not None or arguments.quick:
+    if not (arguments.shuffle or arguments.out_of_core) or quick:
+        known["workers"], machines["workers"] = measure_workers(arguments), facts
+    if arguments.out_of_core is not None or quick:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            size = 0.02 if arguments.quick else arguments.out_of_core
-            found = out_of_core(Path(folder), size, drop=arguments.drop or arguments.quick)
-        known["out of core"] = found
+            size = 0.02 if quick else arguments.out_of_core
+            found = out_of_core(Path(folder), size, drop=arguments.drop or quick)
+        known["out of core"], machines["out of core"] = found, facts
         print(json.dumps(found, indent=1))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(known, indent=1, default=float) + "\n")
-    if not arguments.quick:
+    if not quick:
         write_page(arguments.page, known)
 
 

@@ -24,6 +24,12 @@ def test_quick(tmp_path):
         (fit,) = row["fits"]
         assert row["round"]["messages"] > 0
         assert fit["objective"][1] == pytest.approx(fit["objective"][0], rel=1e-2)
+        assert 0 < fit["iterations of the opening"] <= fit["iterations"]
+        assert 0 < fit["messages an iteration of the opening"] * fit["iterations of the opening"] < fit["messages"]
+    # That rows move is asserted there.
+    assert len(found["shuffle"]["ratios"]) == 5
+    assert set(found["machine"]) == {"workers", "shuffle", "out of core"}
+    assert all(facts["commit"] for facts in found["machine"].values())
     files = found["out of core"]
     assert files["n"] * files["d"] * 4 <= 1e9 * files["GB"] + 1e4
     assert len(files["rounds against read"]) == 5
