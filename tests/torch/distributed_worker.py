@@ -45,7 +45,11 @@ def main(rank: int, n_processes: int, folder: Path) -> None:
         criterion(model(inputs).squeeze(1), relevant).backward()
         optimizer.step()
     torch.save(model.module.state_dict(), folder / f"{rank}.pt")
+    # Nobody leaves while the other still needs an answer.
+    dist.barrier()
     dist.destroy_process_group()
+    # At the interpreter's end PyTorch's own threads abort the process now and then.
+    os._exit(0)
 
 
 if __name__ == "__main__":
