@@ -55,6 +55,20 @@ def test_silent_by_default(clock, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_patience_ends_on_a_terminal(clock):
+    """With verbose=0 the line is shown after so many seconds all the same, with the time left; elsewhere never."""
+    for stream, first in ((Terminal(), 6), (io.StringIO(), None)):
+        shown = None
+        with Progress(0, ("point", "of at most"), patience=5.0, stream=stream) as progress:
+            for k in range(1, 9):
+                clock.now += 0.9
+                progress.update(**{"point": float(k), "of at most": 10.0})
+                if shown is None and stream.getvalue():
+                    shown = k
+        assert shown == first
+        assert ("left 2 s" in stream.getvalue()) == (first is not None)
+
+
 def test_goes_to_standard_error(clock, capsys):
     iterate(Progress(1), clock, 1, 2.5)
     out, err = capsys.readouterr()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankhinge import RankSVC, RankSVCCV, SVMRanker, rank_svm_path
+from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, metrics, rank_svm_path
 from tests.svm.helpers import binary
 
 
@@ -24,7 +24,7 @@ def words(n=60):
 )
 def test_the_frequent_one_of_two_words_ranked_first(fit):
     X, y, _ = words()
-    message = "of the labels 'fraud' and 'legit' the second is ranked first, and .* pos_label='fraud'"
+    message = "the label 'legit' is ranked first, and .* train on y == 'fraud'; RankSVC also takes pos_label='fraud'"
     with pytest.warns(UserWarning, match=message):
         fit(X, y)
 
@@ -53,9 +53,19 @@ def test_a_pos_label_that_does_not_fit():
         RankSVC(pos_label=1).fit(X, np.arange(len(X)) % 3)
 
 
+def test_the_metric_has_the_gains_of_the_ranker():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(90, 3)), rng.integers(0, 5, 90), np.arange(90) % 6
+    ranker = SVMRanker(bound="convex").fit(X, y, qid=qid)
+    assert ranker.score(X, y, qid=qid) == pytest.approx(metrics.ndcg(y, ranker.predict(X), qid=qid), abs=1e-12)
+    assert ranker.score(X, y, qid=qid) != pytest.approx(metrics.ndcg(y, ranker.predict(X), qid=qid, gains="linear"))
+
+
 def test_many_rows_without_queries():
     X, y = binary(n=1000)
     with pytest.warns(UserWarning, match="there is no qid: all 1000 rows are ranked as one list"):
         model = SVMRanker("ap", bound="convex").fit(X, y)
+    with pytest.warns(UserWarning, match="there is no qid: all 1000 rows are ranked as one list"):
+        SVMRankerCV("ap", bound="convex", Cs=[1.0], cv=2).fit(X, y)
     same = SVMRanker("ap", bound="convex").fit(X, y, qid=np.zeros(1000))
     np.testing.assert_array_equal(same.coef_, model.coef_)

@@ -131,8 +131,7 @@ def _warn_of_majority(classes: NDArray[Any], share: float) -> None:
     if not plain:
         other, first = classes.tolist()
         warn_user(
-            f"of the labels {other!r} and {first!r} the second is ranked first, and {100 * share:.3g} % of the samples "
-            f"have it. If {other!r} is what you look for: pos_label={other!r}, or train on y == {other!r}"
+            f"the label {first!r} is ranked first, and {100 * share:.3g} % of the samples have it. If you look for {other!r}, train on y == {other!r}; RankSVC also takes pos_label={other!r}"
         )
 
 

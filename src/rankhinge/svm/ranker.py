@@ -34,7 +34,7 @@ __all__ = ["SVMRanker"]
 _LONG_LIST = 1000
 
 
-def _warn_of_one_list(qid: QueryIds | None, n_rows: int) -> None:
+def warn_of_one_list(qid: QueryIds | None, n_rows: int) -> None:
     """Warn users who may have forgotten the queries."""
     if qid is None and n_rows >= _LONG_LIST:
         warn_user(
@@ -199,13 +199,13 @@ class SVMRanker(QueryColumn, LinearRankingMachine):
                 "qid_column": self.qid_column,
             }
             if qid is None and self.qid_column is None:
-                _warn_of_one_list(qid, _LONG_LIST)
+                warn_of_one_list(qid, _LONG_LIST)
             with naming(self.checkpoint):
                 data = container.queries(X, y, qid=qid, query_weight=query_weight, **options)
                 return self._become(self._fit_opened(data, Given(X, y, {} if qid is None else {"qid": qid})))
         X, qid = self._separated(X, qid)
         given = self._validated_relevance(X, y, qid)
-        _warn_of_one_list(qid, given.y.size)
+        warn_of_one_list(qid, given.y.size)
         weights = weights_of_rows(query_weight, qid, given.y.size)
         lists = ranking_lists(given.y, qid, get_loss(self.loss), self.gains, self.level_weights, weights)
         tuning = self._tuning()

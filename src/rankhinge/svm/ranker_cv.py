@@ -20,7 +20,7 @@ from rankhinge.svm.folds import Part
 from rankhinge.svm.policy import LISTS
 from rankhinge.svm.quality import lists_metric
 from rankhinge.svm.query_folds import query_folds
-from rankhinge.svm.ranker import SVMRanker
+from rankhinge.svm.ranker import SVMRanker, warn_of_one_list
 from rankhinge.svm.search import GRIDS, TUNED, Search
 from rankhinge.svm.tuning import refuse_strangers
 
@@ -150,6 +150,7 @@ class SVMRankerCV(Search, SVMRanker):
         X, qid = self._separated(X, qid)
         given = self._validated_relevance(X, y, qid)
         X, y = given.X, given.y
+        warn_of_one_list(qid, y.size)
         refuse_strangers(self, self._bound)
         queries, units = (None, np.arange(y.size)) if qid is None else encode_queries(qid, y.size, counted="y")
         # What is wrong with the data as a whole is said here: below, a part that cannot be ranked does not count.
