@@ -38,12 +38,17 @@ def untuned_marks(found: list[Duel]) -> list[list[str]]:
     if not found:
         return []
     n, wide = len(found), [duel for duel in found if duel.wide]
-    equal = [duel for duel in found if duel.gain >= -_EQUAL]
+    equal, strictly = ([duel for duel in found if duel.gain >= least] for least in (-_EQUAL, 0.0))
     below = [duel for duel in found if duel.gain < -duel.error]
     far = [duel for duel in found if duel.gain < -0.5 - 2 * duel.error]
     mean = float(np.mean([duel.gain for duel in found]))
     rows = [
-        _row(len(equal) >= 0.75 * n, "untuned: at least equal", "≥ 75 % of the sets", _share(equal, n)),
+        _row(
+            len(equal) >= 0.75 * n,
+            "untuned: at least equal as two decimals show it",
+            "≥ 75 % of the sets",
+            f"{_share(equal, n)}; without rounding {_share(strictly, n)}",
+        ),
         _row(
             len(below) <= 0.1 * n,
             "untuned: below by more than one s.e.",

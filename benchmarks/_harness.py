@@ -102,12 +102,20 @@ def cold_start(program: str, repeats: int) -> dict[str, float]:
 def machine_facts(*libraries: str) -> dict[str, Any]:
     """What a reader needs to judge the figures, and nothing that names the machine."""
     return {
+        "commit": _commit(),
         "processor": _processor(),
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **{library: import_module(library).__version__ for library in libraries},
     }
+
+
+def _commit() -> str:
+    """The commit whose code is measured, marked where it has been edited since."""
+    command = ["git", "describe", "--always", "--dirty=, edited", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _processor() -> str:
