@@ -147,19 +147,18 @@ def _starts(starts: dict[str, dict[str, float]], which: str) -> dict[str, float]
 _EXPLANATION = """\
 - *The default against the 0-1 pass at 10³ × 10⁶, overlapping*, lies near its bound, and a run on a machine that others
   use may fall on either side. Counting and writing take half of the time; the 2 to 5 % of the negatives that share a
-  bucket with a threshold take most of the rest, as they are written to places far apart. With 32, 48, 64 and 96
-  buckets for each positive there was no difference beyond noise; bucket numbers of 16 bits did not help either;
-  fewer and larger shares for the threads did.
-- *`quicksort` at 227 × 3120, as after training*, was 6 to 7 times as slow as the default on an Intel Xeon. On this AMD
-  EPYC it takes 80 µs, and the default 18, of which 5 are the call itself: 4.5.
+  bucket with a threshold take most of the rest, as they are written to places far apart.
+- *`quicksort` at 227 × 3120, as after training*, takes 80 µs and the default 18, of which 5 are the call itself. The
+  ratio depends on the processor.
 - *The aim of 1.5 times the 0-1 pass* is out of reach for overlapping scores: the negatives have to be read twice, once
   to be counted and once to be written.
-- *The cold start* is the compiler's time, and the machine's: at different hours the same code took from 7.9 to 11.4 s,
-  as others used the processor more or less. The ratio of two sizes compares runs minutes apart, and wavers likewise.
-- *The first fit* compiles the quadratic programme besides, and the tight bound its logistic start; the programs import
-  scikit-learn, too. Functions that are called in one place are merged with their callers, types kept to one each,
-  rewriting is left out: that halved the quadratic programme's share. Two thirds of what is left is numba's own work in
-  Python, in proportion to the lines of code. It is waited for once, on the first day.
+- *The cold start* is the compiler's time, and varies with the load of the machine. The ratio of two sizes compares runs
+  minutes apart, and varies likewise.
+- *The first fit* also compiles the quadratic programme, and the tight bound its logistic start; the programs import
+  scikit-learn, too. Two thirds of the time is numba's own work in Python, in proportion to the lines of code. The
+  compiled code is kept: later processes load it.
+
+The [design notes](../design-notes.md#numba) list what was tried.
 """
 
 

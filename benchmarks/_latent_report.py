@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from _tables import Verdict, figure_list, number_text, text_table, time_text, verdict_table
 
 WAYS = ("naive", "all candidates", "working set")
@@ -86,18 +85,6 @@ def page(results: dict[str, Any]) -> str:
         for n, row in results["memory"].items()
     ]
     facts = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
-    bound_rows = [
-        [
-            entry["class"],
-            str(entry["sweeps"]),
-            f"{100 * entry['part_of_products']:.1f} %",
-            *(f"{100 * share:.0f} %" for share in entry["skipped"].values()),
-        ]
-        for entry in results["bound"]
-    ]
-    bound_mean = float(
-        np.mean([entry["part_of_products"] * entry["skipped"]["centred in the bag"] for entry in results["bound"]])
-    )
     structural_rows = [
         [
             f"{row['n_positives']} + {row['n_negatives']}",
@@ -130,27 +117,19 @@ Machine: {facts}; {results["threads"]} threads.
 
 ## A whole fit, three ways
 
-*naive*: the concave-convex procedure by the book with our bundle solver inside; each pass reads all candidates, the
-slopes' included, and each round starts from the last weights without planes. *all candidates*: `shrinking=False`;
-slopes read the chosen candidates only, planes survive a change of the choices, the first rounds are solved less
-accurately, positives are seen by their fixed candidate only. *working set*: the default; in addition the inner
-problems are solved on the candidates that matter, and checked against all of them. Products are divided by the number
-of candidates: what passes with one column each would cost. Objectives are those of the three ways, divided by the
-least: they end in different local minima.
+- *Naive*: the concave-convex procedure by the book with our bundle solver inside. Each pass reads all candidates, the
+  slopes' included, and each round starts from the last weights without planes.
+- *All candidates*: `shrinking=False`. Slopes read the chosen candidates only, planes survive a change of the choices,
+  the first rounds are solved less accurately, and positives are seen by their fixed candidate only.
+- *Working set*: the default. In addition the inner problems are solved on the candidates that matter, and checked
+  against all of them.
+
+Products are divided by the number of candidates, which gives passes with one column each. Objectives are those of the
+three ways, divided by the least: they end in different local minima.
 
 {fits_table(results)}
 
 Per outer round: {rounds_text(results)}.
-
-## Would bounding the scores save more?
-
-A candidate whose score at w' was s cannot be the best of its bag at w if ‖w − w'‖·‖x‖ added to s stays below the
-present score of the bag's last best. It matters for sweeps over all candidates only: within the working set the
-solver's search needs every score, of every direction. So the most that could be saved is the sweeps' part of the
-products times the share that the bound excludes, about {100 * bound_mean:.1f} % of all products; and the rows that
-are left are no longer contiguous. It was therefore not built in.
-
-{text_table(["class", "sweeps", "their part of the products", "excluded", "excluded, centred in the bag"], bound_rows)}
 
 ## Inference of the three machines
 

@@ -90,15 +90,28 @@ def verdict_table(verdicts: list[Verdict]) -> str:
 _SHOWN = 8
 
 
+_IN_A_LINE = 2
+
+
 def figure_list(verdicts: list[Verdict]) -> str:
-    """All figures behind the verdicts, a target each line."""
-    lines = []
+    """All figures behind the verdicts: one or two in a line, more in a table of their own."""
+    lines, tables = [], []
     for verdict in verdicts:
-        if verdict.figures:
-            # Many figures have a table of their own: of these the worst.
-            shown = sorted(verdict.figures.items(), key=lambda item: item[1], reverse=verdict.at_most)
-            shown = shown[:_SHOWN] if len(shown) > 2 * _SHOWN else list(verdict.figures.items())
-            figures = "; ".join(f"{where}: {number_text(figure)}" for where, figure in shown)
-            figures += f"; {len(verdict.figures) - len(shown)} better ones" if len(shown) < len(verdict.figures) else ""
+        if len(verdict.figures) > _IN_A_LINE:
+            tables.append(_figure_table(verdict))
+        elif verdict.figures:
+            figures = "; ".join(f"{where}: {number_text(figure)}" for where, figure in verdict.figures.items())
             lines.append(f"- {verdict.target}, {verdict.bound()}: {figures}.")
-    return "\n".join(lines)
+    return "\n\n".join([*(["\n".join(lines)] if lines else []), *tables])
+
+
+def _figure_table(verdict: Verdict) -> str:
+    # Of very many figures, which have a table elsewhere, the worst.
+    figures = list(verdict.figures.items())
+    left_out = 0
+    if len(figures) > 2 * _SHOWN:
+        left_out = len(figures) - _SHOWN
+        figures = sorted(figures, key=lambda item: item[1], reverse=verdict.at_most)[:_SHOWN]
+    rows = [[where, number_text(figure)] for where, figure in figures]
+    rows += [[f"{left_out} better ones", ""]] if left_out else []
+    return text_table([verdict.target, verdict.bound()], rows)
