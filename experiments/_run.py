@@ -248,13 +248,12 @@ class Run:
         timed = [cell["core_seconds"] for cell in cells if "core_seconds" in cell]
         if not timed:
             return f"{minutes:.0f} minutes in all."
-        text = f"{sum(timed) / 60:.0f} minutes of one core; {minutes:.0f} by the clock."
-        if len(timed) < len(cells):
-            text += (
-                f" {len(cells) - len(timed)} cells are older: they know neither their settings nor the time of the "
-                "core."
-            )
-        return text
+        if len(timed) == len(cells):
+            return f"{sum(timed) / 60:.0f} minutes of one core; {minutes:.0f} by the clock."
+        return (
+            f"{minutes:.0f} minutes by the clock. {len(timed)} cells took {sum(timed) / 60:.0f} minutes of one core; the "
+            "others are older, and know neither that nor their settings."
+        )
 
 
 def main(

@@ -83,7 +83,7 @@ def test_cells_from_before_settings_were_kept(harness):
     assert run.notices() == ["1 cells are kept that do not say with which settings they were made"]
     assert "2 minutes in all." in run.provenance()
     run.cell("b", lambda: 2)
-    assert "minutes of one core; 2 by the clock. 1 cells are older" in run.provenance()
+    assert "2 minutes by the clock. 1 cells took 0 minutes of one core; the others are older" in run.provenance()
 
 
 def test_settings_must_be_plain(harness):
