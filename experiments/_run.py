@@ -251,8 +251,8 @@ class Run:
         if len(timed) == len(cells):
             return f"{sum(timed) / 60:.0f} minutes of one core; {minutes:.0f} by the clock."
         return (
-            f"{minutes:.0f} minutes by the clock. {len(timed)} cells took {sum(timed) / 60:.0f} minutes of one core; the "
-            "others are older, and know neither that nor their settings."
+            f"{minutes:.0f} minutes by the clock. {len(timed)} cells took {sum(timed) / 60:.0f} minutes of one core; "
+            "the others are older, and know neither that nor their settings."
         )
 
 
