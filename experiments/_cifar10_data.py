@@ -89,13 +89,15 @@ def load(whole: bool = True) -> tuple[Part, Part]:
     mean, deviation = X.mean(axis=(0, 1, 2)), X.std(axis=(0, 1, 2))
 
     def as_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
-        scaled = ((images - mean.astype(np.float32)) / deviation.astype(np.float32)).astype(np.float32)
+        scaled = images.astype(np.float32)
+        scaled -= mean.astype(np.float32)
+        scaled /= deviation.astype(np.float32)
         return torch.from_numpy(np.ascontiguousarray(scaled.transpose(0, 3, 1, 2)))
 
     return Part(as_tensor(X), y), Part(as_tensor(X_test), y_test)
 
 
-def split(data: Part, seed: int, n_validation: int) -> tuple[Part, Part]:
-    """A part to train on and one for validation."""
-    order = np.random.default_rng(seed).permutation(len(data.y))
-    return data[np.sort(order[n_validation:])], data[np.sort(order[:n_validation])]
+def split(n: int, seed: int, n_validation: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on and rows for validation, of n."""
+    order = np.random.default_rng(seed).permutation(n)
+    return np.sort(order[n_validation:]), np.sort(order[:n_validation])

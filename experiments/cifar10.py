@@ -26,6 +26,7 @@ from _cifar10_training import (
     by_gradients,
     by_layers,
     judge,
+    make_network,
     pretrain,
     quality,
     scores_of,
@@ -56,21 +57,37 @@ QUICK_IMAGES = 500
 
 
 class Seed:
-    """What the cells of one seed share: its images, and its pre-trained network, made when first asked for."""
+    """What the cells of one seed share: its images, and its pre-trained network, made when first asked for.
+
+    Images are copied whenever they are asked for, and not kept: those of three seeds at once are gigabytes.
+    """
 
     def __init__(self, run: Run, data: Part, settings: Settings, seed: int) -> None:
-        self.settings, self.seed = settings, seed
-        train, self.validation = split(data, seed, settings.n_validation)
-        self.train = train[np.random.default_rng(seed).permutation(len(train.y))[: settings.n_train]]
-        self.part = self.train[np.arange(min(settings.n_part, len(self.train.y)))]
-        self._file = SCRATCH / f"cifar10-{len(self.train.y)}-{settings.pretrain_epochs}-{seed}.pt"
+        self.settings, self.seed, self._data = settings, seed, data
+        rows, self._validation_rows = split(len(data.y), seed, settings.n_validation)
+        self._rows = rows[np.random.default_rng(seed).permutation(rows.size)[: settings.n_train]]
+        self.n_train = self._rows.size
+        self._file = SCRATCH / f"cifar10-{self.n_train}-{settings.pretrain_epochs}-{seed}.pt"
         self._network: nn.Sequential | None = None
         self._kept = not run.quick
+
+    @property
+    def train(self) -> Part:
+        return self._data[self._rows]
+
+    @property
+    def part(self) -> Part:
+        """The first of them, for what is done on some images only."""
+        return self._data[self._rows[: self.settings.n_part]]
+
+    @property
+    def validation(self) -> Part:
+        return self._data[self._validation_rows]
 
     def start(self) -> nn.Sequential:
         if self._network is None:
             if self._kept and self._file.exists():
-                self._network = pretrain(self.train, replace(self.settings, pretrain_epochs=0), self.seed)
+                self._network = make_network(self.seed)
                 self._network.load_state_dict(torch.load(self._file, weights_only=True))
             else:
                 self._network = pretrain(self.train, self.settings, self.seed)
@@ -145,8 +162,8 @@ def all_layers(run: Run, one: Seed, loss: str) -> Any:
 
 def last_layer(one: Seed, loss: str, block_size: int) -> Any:
     """Only the last layer, on the features below it: by each method of inference, for blocks of one size."""
-    network = one.start()
-    features = Part(scores_of(network[:-1], one.part.X), one.part.y)
+    network, part = one.start(), one.part
+    features = Part(scores_of(network[:-1], part.X), part.y)
     settings = replace(one.settings, block_size=block_size, n_kept=0)
     lam = settings.lams[len(settings.lams) // 2]
     return {
@@ -205,7 +222,7 @@ def work(run: Run) -> None:
         settings = replace(settings, n_validation=1000)
     warm_up(settings)
     seeds = [Seed(run, data, settings, seed) for seed in range(settings.n_seeds)]
-    sizes = {"n_train": len(seeds[0].train.y), "n_test": len(test.y), "n_known": len(data.y)}
+    sizes = {"n_train": seeds[0].n_train, "n_test": len(test.y), "n_known": len(data.y)}
     run.facts = {**vars(settings), **sizes, "torch": torch.__version__}
     cells = plan(run, seeds, test)
     run.expect(len(cells))
