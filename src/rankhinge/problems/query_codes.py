@@ -30,7 +30,9 @@ def codes_of_queries(queries: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]
 def salt_of(queries: NDArray[Any]) -> int:
     """A salt with which all these queries, which are different, have different numbers."""
     for salt in range(_MOST_SALTS):
-        if np.unique(codes_of_queries(queries, salt)).size == queries.size:
+        # Sorted: to count different numbers by a hash table takes ten times as long.
+        codes = np.sort(codes_of_queries(queries, salt))
+        if np.all(codes[1:] != codes[:-1]):
             return salt
     raise ValueError(
         f"the {queries.size} queries cannot be told apart by 64 bits: are there ids that equal each other?"
