@@ -6,7 +6,9 @@ is written to ``.make/fuzz`` as a snippet that can be run.
 
 A case passes if nothing but warnings that the library means to give comes out of the fit, and if what the model claims
 holds; see `tests.judge`. Other routes lead to the same minimum: dense for sparse, another solver, centred features,
-some columns left out. Their points are tried against the first fit's lower bound.
+some columns left out. Each is judged on its own features, and their points are tried against the first fit's lower
+bound. What is counted are fits, *claims* (objective, lower bound, gap and status of one problem) and those among them
+that say "converged".
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankhinge import RankSVC, RankSVCCV, SVMRanker, SVMRankerCV, rank_svm_path
+from rankhinge import RankSVC, SVMRanker, rank_svm_path
 from rankhinge.latent import Bags
-from tests import fuzz_data, fuzz_more, judge
+from tests import fuzz_data, fuzz_later, fuzz_more, judge
 from tests.fuzz_data import Case, container, features
 
 FOLDER = Path(__file__).resolve().parent.parent / ".make" / "fuzz"
@@ -36,12 +38,13 @@ KINDS = {"svc": 40, "ranker": 20, "path": 10, "cv": 6, "ranker cv": 4, "latent":
 # What a fit may say: that it has not converged, that all coefficients are 0, that a label is constant, …
 EXPECTED = (UserWarning,)
 MOST_ENTRIES = 10**6
-# Seeds from here on are of all kinds.
-FIRST = 700_000
+# Seeds from here on know the kinds of `fuzz_more`, and of `fuzz_later`.
+FIRST, LATER = 700_000, 3_000_000
+MAKERS = fuzz_more.MAKERS | fuzz_later.MAKERS
 
 
 def draw(seed: int) -> Case:
-    """The case of a seed. Those from `FIRST` on know more kinds, losses and options; the others are what they were."""
+    """The case of a seed. Those from `FIRST` and `LATER` on know more kinds; the others are what they were."""
     rng = np.random.default_rng(seed)
     facts: dict[str, Any] = {"seed": seed}
     large = rng.random() < 0.1
@@ -75,7 +78,9 @@ def draw(seed: int) -> Case:
     case = Case(kind, X, np.empty(0), options, facts=facts)
     if seed >= FIRST:
         fuzz_more.widen(np.random.default_rng([seed, 1]), case)
-    fuzz_more.MAKERS.get(case.kind, fuzz_data.binary)(rng, case)
+    if seed >= LATER:
+        fuzz_later.widen(np.random.default_rng([seed, 2]), case)
+    MAKERS.get(case.kind, fuzz_data.binary)(rng, case)
     case.X = container(rng, case.X, facts)
     if case.kind in ("svc", "ranker") and options["bound"] == "convex" and rng.random() < 0.2:
         case.warm = facts["warm"] = 10.0 ** rng.uniform(-3, 15)
@@ -87,10 +92,8 @@ def fitted(case: Case, X: Any, **changes: Any) -> Any:
     if case.kind in fuzz_more.OF_BAGS:
         offsets = case.facts["offsets"]
         return fuzz_more.OF_BAGS[case.kind](**options).fit(Bags(X, offsets=offsets), case.y)
-    if case.kind in ("cv", "ranker cv"):
-        C = options.pop("C")
-        machine = RankSVCCV if case.kind == "cv" else SVMRankerCV
-        return machine(Cs=[C, 10 * C], cv=2, bound="convex", **options).fit(X, case.y, **case.given)
+    if case.kind in fuzz_later.SEARCHES:
+        return fuzz_later.search(case, X, options)
     machine = SVMRanker if case.kind == "ranker" else RankSVC
     model = machine(**options)
     if case.warm:
@@ -101,19 +104,18 @@ def fitted(case: Case, X: Any, **changes: Any) -> Any:
     return model.fit(X, case.y, **case.given)
 
 
-def routes(case: Case) -> list[tuple[Callable[[], Any], Callable[[Any], np.ndarray]]]:
-    """Other ways to the same minimum: a fit each, and its coefficients in terms of the features as they are."""
+def routes(case: Case) -> list[tuple[Any, Callable[[Any], np.ndarray]]]:
+    """Other ways to the same minimum: features, and coefficients in terms of the features as they are."""
     dense = case.X.toarray() if sparse.issparse(case.X) else np.asarray(case.X)
     dense = dense.astype(np.float64)
-    found: list[tuple[Callable[[], Any], Callable[[Any], np.ndarray]]] = []
+    found: list[tuple[Any, Callable[[Any], np.ndarray]]] = []
     if case.kind not in ("svc", "labels", "ranker") or case.options["bound"] != "convex":
         return found
-    plain = {"solver": "bundle", "max_iter": 100}
     other = dense if sparse.issparse(case.X) else sparse.csr_array(dense)
-    found.append((lambda: fitted(case, other, **plain), lambda model: model.coef_))
+    found.append((other, lambda model: model.coef_))
     centred = (dense.astype(judge.WIDE) - dense.astype(judge.WIDE).mean(axis=0)).astype(np.float64)
     if case.options["loss"] != "zero-one":
-        found.append((lambda: fitted(case, centred, **plain), lambda model: model.coef_))
+        found.append((centred, lambda model: model.coef_))
     # Without the columns whose size is beyond all others': their coefficients are 0.
     sizes = np.abs(dense).max(axis=0)
     small = sizes <= 1e3 * max(np.median(sizes), np.finfo(float).tiny)
@@ -124,46 +126,52 @@ def routes(case: Case) -> list[tuple[Callable[[], Any], Callable[[Any], np.ndarr
             coef[..., small] = model.coef_
             return coef
 
-        found.append((lambda: fitted(case, dense[:, small], **plain), widened))
+        found.append((dense[:, small], widened))
     return found
 
 
-def play(seed: int) -> int:
-    """Fit and judge the case of this seed; how many fits that were."""
+def counted(model: Any, n_claims: int) -> Counter[str]:
+    """One fit, the claims of it that were judged, and those that say "converged"."""
+    statuses = np.atleast_1d(getattr(model, "status_", ""))
+    return Counter(fits=1, claims=n_claims, converged=int(np.count_nonzero(statuses == "converged")))
+
+
+def play(seed: int) -> Counter[str]:
+    """Fit and judge the case of this seed; how many fits and claims that were."""
     case = draw(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for expected in EXPECTED:
             warnings.simplefilter("ignore", expected)
-        if case.kind == "path":
+        if case.kind in fuzz_later.PATHS:
             return _play_path(case)
-        if case.kind == "layerwise":
-            return fuzz_more.play_layerwise(case)
-        if case.kind == "approximate":
-            return fuzz_more.play_approximate(case)
-        others = []
-        for fit, coefficients in routes(case):
-            others.append(coefficients(fit()))
+        if case.kind in fuzz_more.PLAYERS:
+            model, n_claims = fuzz_more.PLAYERS[case.kind](case)
+            return counted(model, n_claims)
+        around = [(X, coefficients, fitted(case, X, solver="bundle", max_iter=100)) for X, coefficients in routes(case)]
         model = fuzz_more.with_threads(case, lambda: fitted(case, case.X))
+    if model is None:
+        return Counter(fits=1)
     if case.kind in fuzz_more.CHECKS:
-        return fuzz_more.CHECKS[case.kind](case, model)
-    given = {name: value for name, value in case.given.items() if name != "level_weights"}
-    judge.check(model, case.X, case.y, **given, bags=case.facts.get("offsets"), others=others)
-    return 1 + len(others)
+        return counted(model, fuzz_more.CHECKS[case.kind](case, model))
+    counts = Counter[str]()
+    for X, _, other in around:
+        counts += counted(other, len(judge.check(other, X, case.y, **case.given)))
+    others = [coefficients(other) for _, coefficients, other in around]
+    found = judge.check(model, case.X, case.y, **case.given, bags=case.facts.get("offsets"), others=others)
+    return counts + counted(model, len(found))
 
 
-def _play_path(case: Case) -> int:
-    C, tol = case.options["C"], case.options["tol"]
-    Cs = C * np.array([1.0, 10.0, 1000.0])
-    path = rank_svm_path(case.X, case.y, Cs, loss=case.options["loss"], tol=tol, max_iter=case.options["max_iter"])
-    level = judge.Level(np.arange(case.y.size), case.y == 1, judge.WIDE(1))
-    for k, c in enumerate(Cs):
-        problem = judge.Problem(case.X, (level,), case.options["loss"], float(c), np.zeros(case.X.shape[1]))
-        figures = [float(values[k, 0]) for values in (path.objectives, path.dual_objectives, path.gaps)]
-        status = "converged" if figures[2] <= tol else "max_iter"
+def _play_path(case: Case) -> Counter[str]:
+    Cs = case.options["C"] * np.array([1.0, 10.0, 1000.0])
+    names = ("loss", "tol", "max_iter", "gains", "level_weights")
+    options = {name: case.options[name] for name in names if name in case.options}
+    path = rank_svm_path(case.X, case.y, Cs, **options, **case.given)
+    counts = Counter[str]()
+    for model in judge.models_of_path(path, **options):
         # The points of the other values of C are tried as well.
-        judge.check_claim(problem, judge.Claim(path.coefs[k, 0], *figures, status, tol), list(path.coefs[:, 0]))
-    return len(Cs)
+        counts += counted(model, len(judge.check(model, case.X, case.y, **case.given, others=list(path.coefs))))
+    return counts
 
 
 def described(seed: int) -> dict[str, Any]:
@@ -183,13 +191,18 @@ def report(seed: int, error: BaseException) -> str:
     return f"seed {seed}: {summary}\n    at {Path(where.filename).name}:{where.lineno}; {facts}"
 
 
+def summed(counts: Counter[str]) -> str:
+    """Fits and claims in words."""
+    return f"{counts['fits']} fits, {counts['claims']} claims judged, {counts['converged']} of them converged"
+
+
 def work(first: int, stride: int, seconds: float, most: int) -> tuple[Counter[str], list[str]]:
     """Play seeds until the time is over; counts, and what failed."""
     counts, failures, end, seed = Counter[str](), [], time.monotonic() + seconds, first
     while time.monotonic() < end and counts["cases"] < most:
         counts["cases"] += 1
         try:
-            counts["fits"] += play(seed)
+            counts += play(seed)
         except Exception as error:
             counts["failures"] += 1
             failures.append(report(seed, error))
@@ -209,7 +222,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.replay is not None:
         print(json.dumps(described(arguments.replay), default=str))
-        print(f"passed: {play(arguments.replay)} fits")
+        print(f"passed: {summed(play(arguments.replay))}")
         return
     began, n = time.monotonic(), max(1, arguments.workers)
     tasks = [(arguments.seed + k, n, arguments.seconds, arguments.cases) for k in range(n)]
@@ -223,7 +236,7 @@ def main() -> None:
         counts += one
     last = max(one["last"] for one, _ in found)
     print(
-        f"{counts['cases']} cases, {counts['fits']} fits, seeds {arguments.seed} to {last}, "
+        f"{counts['cases']} cases, {summed(counts)}, seeds {arguments.seed} to {last}, "
         f"{time.monotonic() - began:.0f} s, {counts['failures']} failures"
     )
     if counts["failures"]:

@@ -16,7 +16,7 @@ from rankhinge.latent import LatentRankSVC, LatentStructuralSVC, LatentSVC
 from tests import fuzz_data, judge, judge_machines
 from tests.fuzz_data import Case
 
-__all__ = ["CHECKS", "MAKERS", "OF_BAGS", "play_approximate", "play_layerwise", "widen", "with_threads"]
+__all__ = ["CHECKS", "MAKERS", "OF_BAGS", "PLAYERS", "widen", "with_threads"]
 
 KINDS = {"latent svc": 10, "structural": 5, "approximate": 8, "layerwise": 3 if find_spec("torch") else 0}
 OF_BAGS: dict[str, Any] = {"latent": LatentRankSVC, "latent svc": LatentSVC, "structural": LatentStructuralSVC}
@@ -138,14 +138,12 @@ def _check_structural(case: Case, model: Any) -> int:
 CHECKS = {"latent svc": _check_latent_svc, "structural": _check_structural}
 
 
-def play_approximate(case: Case) -> int:
-    """Fit and judge; two fits, the binary machine's too."""
+def _play_approximate(case: Case) -> tuple[Any, int]:
     model = with_threads(case, lambda: ApproximateRankSVC(**case.options).fit(case.X, case.y))
-    judge_machines.check_approximate(model, case.X, case.y)
-    return 2
+    return model, int(judge_machines.check_approximate(model, case.X, case.y))
 
 
-def play_layerwise(case: Case) -> int:
+def _play_layerwise(case: Case) -> tuple[None, int]:
     """Train a network of two layers, and judge it."""
     import torch
 
@@ -163,7 +161,11 @@ def play_layerwise(case: Case) -> int:
         trainer.fit(X, y)
     except ValueError as error:
         if "the network's score" in str(error) and not case.facts["double"] and np.abs(X).max() > LARGE:
-            return 1
+            return None, 0
         raise
     judge_machines.check_layerwise(trainer, X, y, float(torch.finfo(dtype).eps))
-    return 1
+    return None, 1
+
+
+# Fit and judge machines of their own kind: the model, if its status is about a gap, and how many claims that was.
+PLAYERS: dict[str, Callable[[Case], tuple[Any, int]]] = {"approximate": _play_approximate, "layerwise": _play_layerwise}

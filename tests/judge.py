@@ -9,15 +9,16 @@
 and bags score as their best candidate. `check` compares a fitted model with it: the objective reported is F at the
 coefficients; gap and status follow from objective and lower bound; and no point whatever, the judge's own descent or
 those found elsewhere (`others`), lies below the lower bound. With the tight bound that is the lower bound of a convex
-problem above it (`judge_tight`), of a latent machine that of its last inner problem. The objective may be off by `Problem.rounding`, what
-float64 may lose on the way from X and w to F, and no further. The lower bound of a linear machine has that taken off
-already, and gets no allowance.
+problem above it (`judge_tight`), of a latent machine that of its last inner problem. The objective may be off by
+`Problem.rounding`, what float64 may lose on the way from X and w to F, and no further. Lower bounds have that taken off
+already, and get no allowance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -320,6 +321,17 @@ def claims(model: Any) -> list[Claim]:
         coef = np.column_stack([coef, model.intercept_])
     columns = [np.atleast_1d(getattr(model, f"{name}_")) for name in ("objective", "dual_objective", "gap", "status")]
     return [Claim(w, *map(float, rest[:3]), str(rest[3]), model.tol) for w, *rest in zip(coef, *columns, strict=True)]
+
+
+def models_of_path(path: Any, **options: Any) -> list[SimpleNamespace]:
+    """The values of C of a `RankPath` as models; `options` with ``loss`` and ``tol``, and ``gains`` for lists."""
+    models = []
+    columns = (path.Cs, path.coefs, path.objectives, path.dual_objectives, path.gaps)
+    for C, coef, objective, dual, gap in zip(*columns, strict=True):
+        status = np.where(gap <= options["tol"], "converged", "max_iter")
+        claimed = {"objective_": objective, "dual_objective_": dual, "gap_": gap, "status_": status}
+        models.append(SimpleNamespace(C=C, coef_=coef, **claimed, **options))
+    return models
 
 
 def check(

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import runpy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from tests import fuzz, judge
+from tests import fuzz, fuzz_later, judge
 
-# A minute of `make fuzz`, on one core: first kinds, and all of them.
-CHUNKS, CASES, STARTS = 4, 44, (0, fuzz.FIRST)
+# A minute of `make fuzz`, on one core: first kinds, more of them, and all.
+CHUNKS, CASES, STARTS = 4, 30, (0, fuzz.FIRST, fuzz.LATER)
 
 
 def plain(X):
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-@pytest.mark.parametrize("seed", [*range(20), *range(fuzz.FIRST, fuzz.FIRST + 40)])
+@pytest.mark.parametrize("seed", [*range(20), *range(fuzz.FIRST, fuzz.FIRST + 40), *range(fuzz.LATER, fuzz.LATER + 40)])
 def test_a_seed_is_a_case(seed):
     first, second = fuzz.draw(seed), fuzz.draw(seed)
     np.testing.assert_array_equal(plain(first.X), plain(second.X))
@@ -30,7 +31,7 @@ def test_a_seed_is_a_case(seed):
 def test_failures_become_snippets(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzz, "FOLDER", tmp_path)
     monkeypatch.setattr(judge, "check_claim", lambda *_: (_ for _ in ()).throw(judge.Violation("spoilt")))
-    monkeypatch.setattr(fuzz, "fitted", lambda case, X, **changes: None)
+    monkeypatch.setattr(fuzz, "fitted", lambda case, X, **changes: SimpleNamespace())
     monkeypatch.setattr(judge, "check", lambda *_, **__: judge.check_claim())
     seed = next(seed for seed in range(100) if fuzz.draw(seed).kind == "cv")
     counts, failures = fuzz.work(seed, 1, 60.0, 1)
@@ -42,15 +43,24 @@ def test_failures_become_snippets(tmp_path, monkeypatch):
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("start", STARTS)
 def test_odd_data(start, chunk):
+    n_claims = 0
     for seed in range(start + chunk * CASES, start + (chunk + 1) * CASES):
         try:
-            assert fuzz.play(seed) > 0
+            n_claims += fuzz.play(seed)["claims"]
         except Exception as error:
             raise AssertionError(f"python -m tests.fuzz --replay {seed}: {fuzz.described(seed)}") from error
+    assert n_claims >= CASES
 
 
 # Planes held against J beside the point they were cut at; multipliers that added up to more than C; a way back from the
 # space of the rows that lost ten digits; the bound and the value of a layer's turn; hinges whose weights add up to 35.
 @pytest.mark.parametrize("seed", [100725, 101111, 506314, 503518, 700102, 720466, 803137])
 def test_seeds_that_failed_once(seed):
-    assert fuzz.play(seed) > 0
+    assert fuzz.play(seed)["claims"] > 0
+
+
+def test_later_seeds_know_more():
+    kinds = {fuzz.draw(seed).kind for seed in range(fuzz.LATER, fuzz.LATER + 300)}
+    assert {*fuzz_later.PATHS, *fuzz_later.SEARCHES} <= kinds
+    earlier = {fuzz.draw(seed).kind for seed in range(300)} | {fuzz.draw(seed).kind for seed in range(700_000, 700_300)}
+    assert not earlier & set(fuzz_later.MAKERS)
