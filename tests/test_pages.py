@@ -16,7 +16,13 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).par
 APART = DOCS / "interoperability.md"
 # Pages about what may not be installed.
 EXTRAS = {"torch", "lightgbm", "joblib", "skops", "onnx", "safetensors", "distributed", "shap", "optuna", "mlflow"}
-LONGEST_PARAGRAPH = 120  # words; a paragraph is one idea
+# At the root of the repository, and on the site.
+AT_THE_ROOT = [DOCS.parent / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+LONGEST_PARAGRAPH = 90  # words; a paragraph is one idea
+# Pages with longer ones.
+LONGER = dict.fromkeys(
+    ["experiments/characters", "experiments/detection", "experiments/within_training", "scaling"], 120
+)
 
 
 def name_of(page: Path) -> str:
@@ -87,4 +93,17 @@ def test_a_paragraph_is_what_it_should_be():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_paragraphs_are_short(page):
     for paragraph in paragraphs(page.read_text("utf-8")):
+        assert len(paragraph.split()) <= LONGER.get(name_of(page), LONGEST_PARAGRAPH), paragraph[:80]
+
+
+@pytest.mark.parametrize("page", AT_THE_ROOT, ids=lambda page: page.name)
+def test_paragraphs_at_the_root_are_short(page):
+    if not page.exists():
+        pytest.skip(f"no {page.name} here")
+    for paragraph in paragraphs(page.read_text("utf-8")):
         assert len(paragraph.split()) <= LONGEST_PARAGRAPH, paragraph[:80]
+
+
+def test_the_page_of_accuracy_is_mostly_tables():
+    text = re.sub(r"^\|.*$", "", (DOCS / "accuracy.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert 300 < len(text.split()) < 1200

@@ -1,8 +1,9 @@
 """Open every page of the site in a browser: `make docs-check`.
 
-Each page is loaded at the width of a phone and of a desk, with other hosts blocked. It must ask none of them, scroll
-only downwards, show its formulas, and leave no error in the console. A page that is not done within 30 seconds is
-wrong, too. Pictures are kept in `.make/docs/pictures`. A page takes about a third of a second.
+First every link between the pages is followed to its file and anchor (`site_links`). Then each page is loaded at the
+width of a phone and of a desk, with other hosts blocked. It must ask none of them, scroll only downwards, show its
+formulas, and leave no error in the console. A page that is not done within 30 seconds is wrong, too. Pictures of the
+whole pages are kept in `.make/docs/pictures`.
 
     python tools/look_at_pages.py HTML PICTURES
 """
@@ -16,6 +17,8 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+
+from site_links import dead_links
 
 WIDTHS = (390, 1280)
 # For loading, formulas and picture of one page, each.
@@ -96,7 +99,7 @@ def inspect(context: Any, address: str, picture: Path, messages: list[str]) -> l
     try:
         page.goto(address, wait_until="load")
         wrong = page.evaluate(INSPECT, DEADLINE_MS)
-        page.screenshot(path=picture)
+        page.screenshot(path=picture, full_page=True)
     except Error as error:
         wrong = [str(error).splitlines()[0]]
     page.close()
@@ -119,13 +122,17 @@ def main(html: Path, pictures: Path) -> None:
         sys.exit("no chromium here: apt-get install chromium, or the package of your system")
     pictures.mkdir(parents=True, exist_ok=True)
     pages = sorted(page.relative_to(html).as_posix() for page in html.rglob("*.html") if "_static" not in page.parts)
+    dead = dead_links(html)
     server = serve(html)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        wrong = look(browser, f"http://127.0.0.1:{server.server_port}", pages, pictures)
+        wrong = dead + look(browser, f"http://127.0.0.1:{server.server_port}", pages, pictures)
         browser.close()
     server.shutdown()
-    print("\n".join(wrong) or f"{len(pages)} pages at {' and '.join(map(str, WIDTHS))} px: nothing wrong")
+    print(
+        "\n".join(wrong)
+        or f"{len(pages)} pages at {' and '.join(map(str, WIDTHS))} px: nothing wrong, every link leads somewhere"
+    )
     sys.exit(bool(wrong))
 
 

@@ -21,20 +21,27 @@ def main(root: Path, dist: Path) -> None:
     if installed.is_relative_to(root.resolve() / "src"):
         sys.exit(f"{installed} is the source, not the wheel")
     version = rankhinge.__version__
-    check_version(root, version)
+    check_citation(root, version)
     check_wheel(dist / f"rankhinge-{version}-py3-none-any.whl")
     check_source(dist / f"rankhinge-{version}.tar.gz")
     try_it()
+    # Last, so that a trial before the day of the release has looked at all else.
+    check_changelog(root, version)
     print(f"rankhinge {version} can be released.")
 
 
-def check_version(root: Path, version: str) -> None:
-    """The citation has the same version, and the changelog a section for it."""
+def check_citation(root: Path, version: str) -> None:
+    """The citation has the same version."""
     cited = re.search(r"^version: (.+)$", (root / "CITATION.cff").read_text("utf-8"), flags=re.MULTILINE)
     if cited is None or cited[1] != version:
         sys.exit(f"CITATION.cff has another version than {version}")
-    if not re.search(rf"^## .*\b{re.escape(version)}\b", (root / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE):
-        sys.exit(f"CHANGELOG.md has no section for {version}")
+
+
+def check_changelog(root: Path, version: str) -> None:
+    """The changelog has a section of this version, with its day."""
+    heading = rf"^## {re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)$"
+    if not re.search(heading, (root / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE):
+        sys.exit(f"not to be released yet: CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)'")
 
 
 def check_wheel(path: Path) -> None:
