@@ -26,6 +26,8 @@ __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 _DEPENDENT = 1e-5
 # Products off by this much are mended to second order: what is left of its square is rounding.
 _NEARLY = np.finfo(np.float64).eps ** 0.5
+# Two or three rounds are what it takes; more than so many mean that the basis itself is at fault.
+_MOST_ROUNDS = 10
 
 
 class Cut(NamedTuple):
@@ -45,7 +47,7 @@ def extension(basis: Array, directions: Array) -> Array:
     """
     lengths = np.linalg.norm(directions, axis=0)
     new: Array = directions / np.where(lengths > 0, lengths, 1.0)
-    while True:
+    for _ in range(_MOST_ROUNDS):
         along = basis.T @ new
         new -= basis @ along
         gram = new.T @ new
@@ -56,6 +58,7 @@ def extension(basis: Array, directions: Array) -> Array:
         if not off > _NEARLY:
             return new @ _nearly_orthonormalising(gram)
         new = new @ _orthonormalising(gram)
+    raise RuntimeError(f"the basis of a span is not orthonormal after {_MOST_ROUNDS} rounds: please report this")
 
 
 def _orthonormalising(gram: Array) -> Array:
