@@ -115,14 +115,18 @@ def lists_part() -> str:
     return "\n".join([LISTS, lists_table(found, RANKERS), "", *tests])
 
 
+def with_catboost(run: Run, measure: str) -> dict[str, dict[str, np.ndarray]]:
+    """Of the sets that CatBoost was run on, the folds that it was run on."""
+    extra = [run[key] for key in run.keys("CatBoost/")]
+    ran = {record["set"] for record in extra}
+    return paired([*(record for record in records() if record["set"] in ran), *extra], "lists", measure)
+
+
 def catboost_part(run: Run) -> str:
     """CatBoost on the folds that it was run on, with the others on these folds."""
-    extra = [run[key] for key in run.keys("CatBoost/")]
-    if not extra:
+    if not run.keys("CatBoost/"):
         return NO_CATBOOST
-    ran = {record["set"] for record in extra}
-    both = [*(record for record in records() if record["set"] in ran), *extra]
-    found = {measure: paired(both, "lists", measure) for measure in MEASURES}
+    found = {measure: with_catboost(run, measure) for measure in MEASURES}
     tests = [line for measure, sets in found.items() for line in less_rivals(sets, measure, (CATBOOST,))]
     budget = {key: " or ".join(map(str, values)) for key, values in BUDGET.items() if isinstance(values, tuple)}
     text = CATBOOST_TEXT.format(**budget, rate=BUDGET["rate"])
@@ -211,6 +215,11 @@ def findings(run: Run) -> str:
     def less(methods: dict[str, Any], a: str, b: str, scale: float = 100.0) -> str:
         return f"{scale * (np.mean(methods[a]) - np.mean(methods[b])):+.1f}" if {a, b} <= set(methods) else "(not run)"
 
+    shared = with_catboost(run, MEASURES[0])
+    boosted = [
+        f"{name} {less(methods, RANKERS[0], CATBOOST)}" for name, methods in sorted(shared.items(), reverse=True)
+    ]
+    catboost = f"\n  Less CatBoost, which had fewer settings: {', '.join(boosted)}." if boosted else ""
     trees = {name: methods for name, methods in tables.items() if "LightGBM" in methods}
     ahead = [name for name, methods in trees.items() if methods["tight"].mean() >= methods["LightGBM"].mean()]
     voc, cifar = layer(run, "voc"), layer(run, "CIFAR10_0")
@@ -220,7 +229,7 @@ def findings(run: Run) -> str:
 - **Some hundreds of queries:** the linear ranker less LightGBM is {less(graded["mq2008"], RANKERS[0], "LGBMRanker")}
   points of NDCG@10 on mq2008, less XGBoost {less(graded["mq2008"], RANKERS[0], "XGBRanker")}. On lightgbm_rank it is
   {less(graded["lightgbm_rank"], RANKERS[0], "LGBMRanker")} and
-  {less(graded["lightgbm_rank"], RANKERS[0], "XGBRanker")}.
+  {less(graded["lightgbm_rank"], RANKERS[0], "XGBRanker")}.{catboost}
 - **Tables:** the linear ranker is ahead of LightGBM on {len(ahead)} of {len(trees)} sets ({", ".join(ahead)}). No loss
   makes a linear model bend.
 - **A last layer:** `RankSVCCV` less a tuned logistic regression is {less(voc, ours, MACHINES[2])} points on VOC action
