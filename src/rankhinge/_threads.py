@@ -14,15 +14,28 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["n_threads", "run"]
+__all__ = ["limited", "n_threads", "run"]
 
 T = TypeVar("T")
 
 _VARIABLE = "RANKHINGE_NUM_THREADS"
+_own = threading.local()
+
+
+@contextmanager
+def limited(number: int) -> Iterator[None]:
+    """Let calls of this thread use so many threads, whatever the environment says; other threads notice nothing."""
+    before = getattr(_own, "number", None)
+    _own.number = number
+    try:
+        yield
+    finally:
+        _own.number = before
 
 
 def n_threads() -> int:
@@ -30,7 +43,7 @@ def n_threads() -> int:
 
     The environment variable ``RANKHINGE_NUM_THREADS`` decides if it is set, else the number of CPUs that this process
     may run on, or ``OMP_NUM_THREADS`` if that is less: so joblib tells its workers that they share the CPUs. All are
-    read at every call: a change takes effect at once.
+    read at every call: a change takes effect at once. Within `limited` the number given there decides.
 
     Returns
     -------
@@ -42,6 +55,9 @@ def n_threads() -> int:
     ValueError
         If the variable holds anything but a positive integer.
     """
+    own: int | None = getattr(_own, "number", None)
+    if own is not None:
+        return own
     text = os.environ.get(_VARIABLE, "").strip()
     if text:
         if not (text.isascii() and text.isdigit() and int(text) > 0):

@@ -11,8 +11,9 @@ import pickle
 from typing import Any
 
 from distributed import Client, WorkerPlugin
-from distributed.protocol import to_serialize
+from distributed.protocol import Serialize, to_serialize
 
+from rankhinge.dask.waiting import Waiting
 from rankhinge.dask.worker import answer
 
 __all__ = ["Asked", "Handler", "Messenger"]
@@ -38,10 +39,10 @@ class Handler(WorkerPlugin):
     def teardown(self, worker: Any) -> None:
         """Keep the handler: a later fit replaces it, and a message may still be on its way."""
 
-    async def handle(self, message: bytes) -> Any:
+    async def handle(self, message: Any) -> Any:
         """Answer a message; an error of ours comes back as a value, unlike one of the connection."""
         try:
-            keys, batch = _unpacked(message)
+            keys, batch = _unpacked(_bare(message))
             reply = await answer(keys, batch, self.worker)
         except Exception as error:
             reply = {"error": error}
@@ -68,7 +69,7 @@ class Messenger:
         self.bytes_out = self.bytes_back = 0
         self.direct: dict[str, bool] = {}
         # Workers have the handler before this returns, and later ones before they take tasks.
-        client.register_plugin(Handler())
+        Waiting(client).register(Handler())
 
     async def ask(self, where: str, asked: Asked) -> dict[str, Any]:
         """The reply of a worker, or what it has failed with as ``"error"``; OSError if it cannot be reached."""
@@ -83,6 +84,7 @@ class Messenger:
             reply = await self.client.scheduler.proxy(worker=where, msg={"op": _NAME, "message": message})
         if reply is None:
             raise RuntimeError(f"the worker {where} lacks the handler of this fit: was its plugin removed?")
+        reply = _bare(reply)
         self.bytes_back += len(reply)
         found: dict[str, Any] = _unpacked(reply)
         return found
@@ -96,6 +98,11 @@ class Messenger:
             return False
         pool.reuse(where, comm)
         return True
+
+
+def _bare(message: Any) -> Any:
+    """What has come. Within one process (``Client(processes=False)``) nobody takes it out of its wrapper."""
+    return message.data if isinstance(message, Serialize) else message
 
 
 def _packed(value: Any) -> bytes:

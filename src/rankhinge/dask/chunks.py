@@ -114,13 +114,14 @@ def _columns(frame: Any) -> Any:
 def array_of(rows: Any, name: str, lengths: tuple[int, ...] | None = None) -> Any:
     """A dask array whose chunks have known lengths."""
     import dask.array as da
+    from dask import delayed
 
     if hasattr(rows, "to_dask_array"):
         warn_user(f"the lengths of the partitions of {name} are not known: they are computed, which reads it once")
         with warnings.catch_warnings():
             # Words become objects, which is what is wanted.
             warnings.filterwarnings("ignore", message="Dask currently has limited support for converting pandas")
-            return rows.to_dask_array(lengths=True)
+            return rows.to_dask_array(lengths=_lengths([delayed(len)(part) for part in rows.to_delayed()]))
     if not isinstance(rows, da.Array):
         # A y in memory goes with an X on workers.
         values = np.asarray(rows)
@@ -129,5 +130,22 @@ def array_of(rows: Any, name: str, lengths: tuple[int, ...] | None = None) -> An
         return da.from_array(values, chunks=(lengths, *values.shape[1:]))
     if np.isnan(rows.shape[0]) or any(np.isnan(length) for length in rows.chunks[0]):
         warn_user(f"the lengths of the chunks of {name} are not known: they are computed, which reads it once")
-        rows = rows.compute_chunk_sizes()
+        # Of the first of its blocks of columns, if it is cut by columns.
+        first = rows.to_delayed().reshape(rows.numblocks[0], -1)[:, 0].tolist()
+        chunks = (_lengths([delayed(_n_rows)(block) for block in first]), *rows.chunks[1:])
+        rows = da.Array(rows.dask, rows.name, chunks, meta=rows._meta)
     return rows
+
+
+def _n_rows(block: Any) -> int:
+    return int(block.shape[0])
+
+
+def _lengths(tasks: list[Any]) -> tuple[int, ...]:
+    """What tasks find, on the workers: whoever asks has a client."""
+    from distributed import get_client
+
+    from rankhinge.dask.waiting import Waiting
+
+    client = Waiting(get_client())
+    return tuple(client.gather(client.compute(tasks)))

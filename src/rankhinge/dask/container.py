@@ -12,6 +12,7 @@ from rankhinge.dask.chunks import Rows, rows_of
 from rankhinge.dask.folds import Fold, folds_of
 from rankhinge.dask.judging import standings_of_labels, values_of_lists
 from rankhinge.dask.lists import OpenedLists, opening, separated
+from rankhinge.dask.room import refuse_large
 from rankhinge.dask.worker import Chunk, Coding, build, labels_of
 from rankhinge.inference.spread import sample_stride
 from rankhinge.losses import RankingLoss
@@ -24,13 +25,6 @@ from rankhinge.problems.standing import Standing
 from rankhinge.problems.targets import Targets, encode_targets
 
 __all__ = ["DaskContainer", "accepts"]
-
-# Bytes of scores, coefficients and buckets that a fit keeps for each sample and problem.
-_BYTES_A_SAMPLE = 49
-# With a mask, the places of those that are labelled besides.
-_BYTES_AN_INDEX = 8
-# Of the workers' memory, what a fit may take: passes need room, too.
-_PART_OF_MEMORY = 0.7
 
 
 def accepts(X: Any) -> bool:
@@ -47,11 +41,14 @@ class DaskContainer:
         # Imported here, because distributed may be missing, which `_client` reports.
         from rankhinge.dask.engine import DaskEngine
 
-        _refuse_large(client, rows)
+        refuse_large(client, rows)
         coding, targets = _coding(client, rows, pos_label)
+        if coding.kind == "multiclass":
+            # Which is known only now that y has been read.
+            refuse_large(client, rows, n_problems=len(coding.classes))
         futures = _shards(client, rows, coding)
         try:
-            return _Opened(DaskEngine(client, futures), rows, targets)
+            return _Opened(DaskEngine(client.client, futures), rows, targets)
         except BaseException:
             # The traceback would hold them for as long as somebody looks at it.
             for future in futures:
@@ -78,14 +75,14 @@ class DaskContainer:
         rows = rows_of(X, y)
         if rows.n_columns is not None:
             raise ValueError(f"y must have one dimension, it has {rows.n_columns} columns")
-        _refuse_large(client, rows)
+        refuse_large(client, rows)
         found = opening(client, rows, qid, query_weight, loss, gains, level_weights)
         if found.moves:
             # While rows travel there are two of each.
-            _refuse_large(client, rows, copies=2)
+            refuse_large(client, rows, copies=2)
         futures = client.compute(found.shards)
         try:
-            return OpenedLists(DaskEngine(client, futures), rows, found)
+            return OpenedLists(DaskEngine(client.client, futures), rows, found)
         except BaseException:
             for future in futures:
                 future.release()
@@ -198,12 +195,15 @@ class _Opened:
 
 
 def _client() -> Any:
+    """The client in force, with waits that end."""
     try:
         from distributed import get_client
     except ImportError as error:
         raise ImportError("fits on dask arrays need the package distributed: pip install 'rankhinge[dask]'") from error
+    from rankhinge.dask.waiting import Waiting
+
     try:
-        return get_client()
+        return Waiting(get_client())
     except ValueError:
         raise ValueError(
             "X is a dask collection, and there is no distributed.Client to compute it: start one, or write X to a file "
@@ -227,26 +227,6 @@ def _coding(client: Any, rows: Rows, pos_label: Any) -> tuple[Coding, Targets]:
     known = None if rows.mask[0] is None else np.full(few.shape, labels.size > 0)
     targets = encode_targets(few, known, pos_label, rows.label_names)
     return Coding(targets.kind, targets.classes), targets
-
-
-def _refuse_large(client: Any, rows: Rows, copies: int = 1) -> None:
-    """Refuse what the workers have no room for."""
-    # Classes are not known yet: nothing of y has been read.
-    n_problems = rows.n_columns or 1
-    a_label = _BYTES_A_SAMPLE + (0 if rows.mask[0] is None else _BYTES_AN_INDEX)
-    need = rows.n_samples * (copies * rows.n_features * rows.dtype.itemsize + a_label * n_problems)
-    # A worker that goes meanwhile is made up for later.
-    workers = client.run(_memory_limit, on_error="ignore")
-    room = sum(workers.values())
-    if not rows.is_sparse and all(workers.values()) and need > _PART_OF_MEMORY * room:
-        raise ValueError(
-            f"the fit needs about {need / 1e9:.3g} GB, and {_PART_OF_MEMORY:.0%} of the workers' memory are "
-            f"{_PART_OF_MEMORY * room / 1e9:.3g} GB: add workers, or write X to files with rankhinge.spool, and fit it"
-        )
-
-
-def _memory_limit(dask_worker: Any) -> int:
-    return int(dask_worker.memory_manager.memory_limit or 0)
 
 
 def _shards(client: Any, rows: Rows, coding: Coding) -> list[Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import uuid
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rankhinge import _threads
 from rankhinge._validation import check_mask, without_unlabelled
 from rankhinge.objective.sharded import Operation, Shard, execute
 
@@ -143,13 +144,13 @@ async def answer(keys: dict[int, tuple[str, str]], batch: list[Operation] | None
     lost = [number for number, (_, mark) in keys.items() if held[number] is None or held[number].mark != mark]
     if lost:
         return {"lost": lost}
-    # Dask sets OMP_NUM_THREADS to 1, whatever the number of its threads.
-    os.environ.setdefault("RANKHINGE_NUM_THREADS", str(dask_worker.state.nthreads))
     shards = {number: one.shard for number, one in held.items()}
-    return {"replies": await asyncio.get_running_loop().run_in_executor(None, _one_at_a_time, shards, batch)}
+    # Dask sets OMP_NUM_THREADS to 1, whatever the number of its threads; and a worker may have inherited variables.
+    task = partial(_one_at_a_time, shards, batch, int(dask_worker.state.nthreads))
+    return {"replies": await asyncio.get_running_loop().run_in_executor(None, task)}
 
 
-def _one_at_a_time(shards: dict[int, Shard], batch: list[Operation]) -> list[Any]:
+def _one_at_a_time(shards: dict[int, Shard], batch: list[Operation], n_threads: int) -> list[Any]:
     """An abandoned call, for instance after an interrupt, must not overlap the next one."""
-    with _busy:
+    with _busy, _threads.limited(n_threads):
         return execute(shards, batch)
