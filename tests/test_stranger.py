@@ -6,6 +6,7 @@ environment, first without any extra, and prints how long each step takes.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -119,7 +120,10 @@ def test_the_whole_way(files, tmp_path_factory):
     step("train on svmlight", "rankhinge", "train", "train.txt", "--save-data", "train.npz")
     step("train on npz", "rankhinge", "train", "train.npz", "-o", "npz.safetensors")
     assert (files / "npz.safetensors").exists()
-    step("evaluate", "rankhinge", "evaluate", "model.safetensors", "test.txt")
+    by_text = step("evaluate", "rankhinge", "evaluate", "model.safetensors", "train.txt", "--json")
+    by_npz = step("evaluate on npz", "rankhinge", "evaluate", "model.safetensors", "train.npz", "--json")
+    assert json.loads(by_npz.stdout)["metrics"] == json.loads(by_text.stdout)["metrics"]
+    step("evaluate on other data", "rankhinge", "evaluate", "model.safetensors", "test.txt")
     step("compare with a baseline", "rankhinge", "compare", "test.txt", "feature:1", "model.safetensors")
     step("predict", "rankhinge", "predict", "model.safetensors", "test.txt", "-o", "scores.txt")
     step("load in Python, the same scores", "python", "-c", SAME_SCORES)

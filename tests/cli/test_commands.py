@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import subprocess
 import sys
 
@@ -273,3 +274,11 @@ def test_warm_fills_a_folder(tmp_path):
     folder = tmp_path / "cache"
     assert main(["warm", str(folder), "--json"]) == 0
     assert len(list(folder.rglob("*.nbc"))) > 20
+
+
+def test_train_tells_the_time_left(call, files, tmp_path):
+    told = call("train", files / "rows.txt", "--folds", 3, "-v", "-o", tmp_path / "m.safetensors")
+    assert told.code == 0
+    assert re.search(r"  left \d+ s$", told.err, flags=re.MULTILINE), told.err
+    quiet = call("train", files / "rows.txt", "--folds", 3, "-q", "-o", tmp_path / "m.safetensors")
+    assert quiet.err == ""

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from rankhinge.cli import main
+from tests.cli.conftest import lists
 
 
 def one_line(done, code):
@@ -229,3 +230,30 @@ def test_interrupt_leaves_nothing(files, tmp_path):
     assert (process.returncode, errors) == (130, "rankhinge: interrupted, nothing was written\n")
     assert target.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["m.safetensors"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="interrupts are sent to processes")
+def test_interrupt_of_a_real_training(tmp_path):
+    data, folder = tmp_path / "data.txt", tmp_path / "models"
+    data.write_text(lists(400, 0))
+    folder.mkdir()
+    target = folder / "m.safetensors"
+    target.write_bytes(b"before")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rankhinge", "train", data, "-v", "-o", target],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What a shell runs in the background ignores interrupts, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    # The search tells of its first point, and has most of the others before it.
+    shown = next(line for line in process.stderr if " left " in line)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, shown + errors
+    assert errors.splitlines()[-1] == "rankhinge: interrupted, nothing was written"
+    assert "Traceback" not in errors
+    assert target.read_bytes() == b"before"
+    assert os.listdir(folder) == ["m.safetensors"]
