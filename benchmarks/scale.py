@@ -227,15 +227,15 @@ def measure_shuffle(n, d, sizes, n_workers=2):
     }
 
 
-def measure_workers(arguments):
-    """All shapes with all numbers of workers."""
-    found = []
+def measure_workers(arguments, known, commit):
+    """Rows of all shapes with all numbers of workers, one after the other; each takes the place of the one before."""
     for shape in list(QUICK) if arguments.quick else arguments.shapes:
         for n_workers in arguments.workers:
             usual = ["convex", "tight"] if shape == TIGHT and n_workers == 2 else ["convex"]
-            row = measure(shape, n_workers, arguments.bounds or usual)
-            found.append(row)
-            one = row["round"]
+            row = measure(shape, n_workers, arguments.bounds or usual) | {"commit": commit}
+            case, one = (row["n"], row["d"], row["workers"]), row["round"]
+            known[:] = [*(other for other in known if (other["n"], other["d"], other["workers"]) != case), row]
+            known.sort(key=lambda row: (row["d"], row["workers"]))
             print(
                 f"{shape:>12}, {n_workers} workers: round {one['seconds on workers']:.3f} s, "
                 f"{one['ratio']:.2f} of NumPy",
@@ -247,7 +247,7 @@ def measure_workers(arguments):
                 sep="; ",
                 flush=True,
             )
-    return found
+            yield row
 
 
 def main():
@@ -266,22 +266,29 @@ def main():
     known, quick = {}, arguments.quick
     if arguments.output.exists() and not quick:
         known = json.loads(arguments.output.read_text())
+
+    def save():
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(json.dumps(known, indent=1, default=float) + "\n")
+        if not quick:
+            write_page(arguments.page, known)
+
     facts, machines = machine_facts("numpy", "dask", "distributed"), known.setdefault("machine", {})
     if arguments.shuffle or quick:
         known["shuffle"], machines["shuffle"] = measure_shuffle(*(SHUFFLE_QUICK if quick else SHUFFLE)), facts
         print(json.dumps(known["shuffle"]), flush=True)
     if not (arguments.shuffle or arguments.out_of_core) or quick:
-        known["workers"], machines["workers"] = measure_workers(arguments), facts
+        machines["workers"] = facts
+        for _ in measure_workers(arguments, known.setdefault("workers", []), facts["commit"]):
+            # It takes minutes, and what is known may be kept if the rest is interrupted.
+            save()
     if arguments.out_of_core is not None or quick:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
             size = 0.02 if quick else arguments.out_of_core
             found = out_of_core(Path(folder), size, drop=arguments.drop or quick)
         known["out of core"], machines["out of core"] = found, facts
         print(json.dumps(found, indent=1))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(known, indent=1, default=float) + "\n")
-    if not quick:
-        write_page(arguments.page, known)
+    save()
 
 
 if __name__ == "__main__":
