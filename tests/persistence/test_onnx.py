@@ -78,6 +78,30 @@ def test_rankers(search, piped, dtype):
     assert np.abs(found["scores"] - wanted).max() <= TOLERANCE[dtype] * np.abs(wanted).max()
 
 
+MACHINES = {
+    # Of any bound a machine chooses by itself.
+    "the default": lambda y: rankhinge.RankSVC().fit(X, y),
+    "tight": lambda y: rankhinge.RankSVC(bound="tight").fit(X, y),
+    "search": lambda y: rankhinge.RankSVCCV(bound="convex", Cs=[1.0, 10.0], cv=3, random_state=0).fit(X, y),
+    "tight search": lambda y: rankhinge.RankSVCCV(bound="tight", reaches=2, cv=3, random_state=0).fit(X, y),
+    "approximate": lambda y: rankhinge.ApproximateRankSVC().fit(X, y),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("target", ["binary", "multiclass"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_other_machines_and_bounds(machine, target, dtype):
+    model = MACHINES[machine](TARGETS[target])
+    narrow = X.astype(dtype)
+    found = outputs(rankhinge.to_onnx(model, dtype=dtype), narrow)
+    wanted = model.decision_function(narrow)
+    assert np.abs(found["scores"] - wanted).max() <= TOLERANCE[dtype] * np.abs(wanted).max()
+    sure = np.abs(wanted).min(axis=tuple(range(1, wanted.ndim))) > 1e-4 * np.abs(wanted).max()
+    assert sure.sum() > 100
+    assert (found["label"][sure] == model.predict(narrow)[sure]).all()
+
+
 @pytest.mark.filterwarnings("ignore:X has two dimensions")
 def test_refusals():
     with pytest.raises(
