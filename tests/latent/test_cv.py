@@ -20,6 +20,10 @@ def data():
     return bags_and_labels(n=90, d=4, seed=1, sizes=(4, 9), shift=2.0)
 
 
+def no_stop(solver):
+    return False
+
+
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("solver", ["bundle", "cutting-plane"])
 def test_a_path_ends_where_a_warm_start_does(data, solver, shrinking):
@@ -29,7 +33,7 @@ def test_a_path_ends_where_a_warm_start_does(data, solver, shrinking):
     machine = LatentRankSVCCV(Cs=CS, **options)
     _, targets, usable, known = machine._prepared(bags, y, None, None)
     features = machine._features(bags)
-    path = list(machine._path(features, bags, problems_of(bags, targets, usable, known), np.array(CS)))
+    path = list(machine._path(features, bags, problems_of(bags, targets, usable, known), np.array(CS), no_stop))
     slow = LatentRankSVC(warm_start=True, **options)
     for C, weights in zip(CS, path, strict=True):
         slow.set_params(C=C).fit(bags, y)

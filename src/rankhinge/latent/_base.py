@@ -26,7 +26,7 @@ from rankhinge.latent.problem import LatentProblem, check_chosen, problems_of
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.latent.whole import Whole
 from rankhinge.problems.targets import Targets, as_targets, encode_targets
-from rankhinge.solvers import Solver
+from rankhinge.solvers import Deadline, Solver
 from rankhinge.solvers.certificate import HEURISTIC
 from rankhinge.svm._base import LinearRankingMachine
 from rankhinge.svm._fitting import earlier_model, interrupts, warn_of_zeros, warn_user
@@ -56,6 +56,7 @@ class LatentMachine(BagPredictor):
         "tol": LinearRankingMachine._parameter_constraints["tol"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_outer": [Interval(Integral, 1, None, closed="left")],
+        "max_time": LinearRankingMachine._parameter_constraints["max_time"],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -120,7 +121,9 @@ class LatentMachine(BagPredictor):
 
     def _fit(self, X: Any, y: Any, chosen: ArrayLike | None, mask: ArrayLike | None) -> Self:
         given, targets, usable, known = self._prepared(X, y, chosen, mask)
-        self._run(given, targets, usable, problems_of(given.X, targets, usable, known), per_problem(self.C, usable))
+        deadline = Deadline.after(self.max_time)
+        C = per_problem(self.C, usable)
+        self._run(given, targets, usable, problems_of(given.X, targets, usable, known), C, deadline, self._weights())
         return self
 
     def _prepared(
@@ -146,17 +149,20 @@ class LatentMachine(BagPredictor):
         usable: NDArray[np.bool_],
         problems: list[LatentProblem],
         C: NDArray[np.float64],
+        deadline: Deadline,
+        known: NDArray[np.float64],
     ) -> None:
-        """Train from each start, keep the least objective of each problem, also after an interrupt."""
+        """Train from each start, keep the least objective of each problem, also after an interrupt.
+
+        Weights that are known, (K, d), are the only start; there are none if their shape is another.
+        """
         bags: Bags = given.X
         latent = bags.n_candidates > len(bags)
         features = CandidateFeatures(
             bags.matrix, bags.rows(), constant=self._constant, skip_zeros=latent, counter=Counter()
         )
         kept = Kept(len(problems), features.n_features)
-        known = self._weights()
-        goes_on = self.warm_start and known.shape == (usable.size, features.n_features)
-        before = known if goes_on else None
+        before = known if known.shape == (usable.size, features.n_features) else None
 
         def fitted(kept: Kept) -> dict[str, Any]:
             return self._fitted_by(bags, targets, usable, problems, features, kept)
@@ -172,7 +178,7 @@ class LatentMachine(BagPredictor):
                 Progress(self.verbose, _COLUMNS) as progress,
                 self._callbacks(present, given) as wants_stop,
             ):
-                stop = _Wish(wants_stop)
+                stop = _Wish(wants_stop, deadline)
                 for start in range(self.n_starts if before is None else 1):
                     self._run_from(start, before, bags, problems, C, usable, features, progress, stop, kept)
                     if stop.granted:
@@ -183,8 +189,10 @@ class LatentMachine(BagPredictor):
             if not (kept.is_empty and earlier_model(self)):
                 self.__dict__.update(fitted(kept))
             raise
+        kept.status = [stop.status if status == "stopped" else status for status in kept.status]
         self.__dict__.update(fitted(kept))
-        self._warn(kept)
+        if stop.status != "interrupted":
+            self._warn(kept)
 
     def _run_from(
         self,
@@ -234,8 +242,8 @@ class LatentMachine(BagPredictor):
         kept.running = None
 
     def _weights(self) -> NDArray[np.float64]:
-        """The coefficients of the previous fit as the solver sees them, with the intercept's; none: empty."""
-        earlier = earlier_model(self)
+        """The coefficients to go on from as the solver sees them, with the intercept's; none: empty."""
+        earlier = earlier_model(self) if self.warm_start else {}
         if "coef_" not in earlier:
             return np.empty((0, 0))
         coef: NDArray[np.float64] = earlier["coef_"]
@@ -324,12 +332,16 @@ class LatentMachine(BagPredictor):
 
 
 class _Wish:
-    """A function that tells whether to stop. After its first True it always returns True."""
+    """A function that tells whether to stop, by a callback's wish or by the clock. After its first True it stays so."""
 
-    def __init__(self, wants_stop: Callable[[], bool]) -> None:
-        self._wants_stop, self.granted = wants_stop, False
+    def __init__(self, wants_stop: Callable[[], bool], deadline: Deadline) -> None:
+        self._wants_stop, self._deadline, self.granted = wants_stop, deadline, False
+        # Of problems that end so.
+        self.status = "stopped"
 
     def __call__(self) -> bool:
+        if not self.granted and self._deadline.passed:
+            self.granted, self.status = True, self._deadline.status
         self.granted = self.granted or self._wants_stop()
         return self.granted
 

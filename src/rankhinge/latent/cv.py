@@ -19,8 +19,10 @@ from rankhinge.latent.problem import LatentProblem, problems_of
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.problems.targets import Targets
+from rankhinge.solvers import Deadline, Solver
 from rankhinge.svm._fitting import fitting, interrupts, warn_user
-from rankhinge.svm.policy import Grid
+from rankhinge.svm.following import OF, POINT, Watch
+from rankhinge.svm.policy import LABELS, Grid
 from rankhinge.svm.quality import list_metric
 from rankhinge.svm.results import Candidate, summary
 from rankhinge.svm.tight_cv import grid_of
@@ -52,6 +54,9 @@ class LatentRankSVCCV(LatentRankSVC):
         Folds of bags, stratified and shuffled with `random_state` if an int; None: 5.
     scoring : str, callable or None, default None
         The metric on the test parts, as for `RankSVCCV`. None: the metric of the loss.
+    max_time : float or None, default None
+        Seconds for search and fit together. After three quarters of that time, the best C so far is fitted. After
+        Ctrl-C, the model starts from the mean of the models of the folds, and takes one step on all bags.
     n_starts, init, solver, tol, max_iter, max_outer, shrinking, threshold, random_state, verbose
         As for `LatentRankSVC`. Paths take the first start only.
 
@@ -124,6 +129,7 @@ class LatentRankSVCCV(LatentRankSVC):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_outer: int = 50,
+        max_time: float | None = None,
         shrinking: bool = True,
         threshold: str | float = "f1",
         random_state: Any = None,
@@ -139,6 +145,7 @@ class LatentRankSVCCV(LatentRankSVC):
         self.tol = tol
         self.max_iter = max_iter
         self.max_outer = max_outer
+        self.max_time = max_time
         self.shrinking = shrinking
         self.threshold = threshold
         self.random_state = random_state
@@ -170,23 +177,64 @@ class LatentRankSVCCV(LatentRankSVC):
         bags: Bags = given.X
         Cs = grid_of(self.Cs, "Cs", _CS)
         folds = list(self._folds(bags, given.y, targets.kind, groups))
-        with interrupts(), Progress(self.verbose, ("point", "of at most")) as progress:
-            scores = np.full((usable.size, Cs.size, len(folds)), np.nan)
-            for fold, (train, test) in enumerate(folds):
-                for place, found in enumerate(self._scores_along(bags, targets, known, train, test, Cs)):
-                    scores[:, place, fold] = found
-                    done = float(fold * Cs.size + place + 1)
-                    progress.update(**{"point": done, "of at most": float(Cs.size * len(folds))})
-        # Values of C are compared on the folds where all of them have a score.
-        compared = np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
-        places = self._choice(compared, usable)
+        deadline = Deadline.after(self.max_time)
+        with Progress(self.verbose, (POINT, OF), patience=LABELS.patience) as progress:
+            watch = Watch(progress, deadline.earlier(LABELS.share))
+            scores, means = self._search(bags, targets, known, folds, Cs, watch)
+        compared = _comparable(scores)
+        places = self._choice(compared, usable, ended=watch.ended is not None)
         C = Cs[places]
-        self._run(given, targets, usable, problems_of(bags, targets, usable, known), C[usable])
         tried = [[Candidate({"C": value}, row) for value, row in zip(Cs.tolist(), mine)] for mine in compared]
         one = usable.size == 1
-        self.__dict__.update(summary(tried, places.tolist(), targets.classes.tolist()[-usable.size :]))
-        self.Cs_, self.scores_, self.C_ = Cs, scores[0] if one else scores, float(C[0]) if one else C
+        table = summary(tried, places.tolist(), targets.classes.tolist()[-usable.size :])
+        table |= {"Cs_": Cs, "scores_": scores[0] if one else scores, "C_": float(C[0]) if one else C}
+        self.__dict__.update(table)
+        start = np.empty((0, 0))
+        if watch.ended == "interrupted":
+            deadline, start = Deadline(-np.inf, "interrupted"), means[places, np.arange(usable.size)]
+        elif watch.ended is not None:
+            watch.warn(LABELS.share, self.max_time)
+        self._run(given, targets, usable, problems_of(bags, targets, usable, known), C[usable], deadline, start)
+        if watch.ended == "interrupted":
+            raise KeyboardInterrupt
         return self
+
+    def _search(
+        self,
+        bags: Bags,
+        targets: Targets,
+        known: NDArray[np.int64],
+        folds: list[Any],
+        Cs: NDArray[np.float64],
+        watch: Watch,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores (K, n_Cs, n_folds), nan where there is none, and the folds' mean weights (n_Cs, K, d).
+
+        Ctrl-C ends it: `watch` takes note. Before there is any score, it passes on.
+        """
+        K = targets.relevant.shape[0]
+        scores, sums = np.full((K, Cs.size, len(folds)), np.nan), np.zeros((Cs.size, K, bags.n_features))
+        counts = np.zeros((Cs.size, K, 1))
+        watch.n_expected = Cs.size * len(folds)
+        points = (
+            (fold, place, point)
+            for fold, (train, test) in enumerate(folds)
+            for place, point in enumerate(self._along(bags, targets, known, train, test, Cs, watch))
+        )
+        try:
+            with interrupts():
+                for fold, place, (ks, weights, found) in points:
+                    scores[ks, place, fold] = found
+                    sums[place, ks] += weights.T
+                    counts[place, ks] += 1
+                    watch.point()
+                    if watch.over:
+                        break
+        except KeyboardInterrupt:
+            if not np.isfinite(scores).any():
+                raise
+            watch.interrupt()
+        return scores, sums / np.maximum(counts, 1)
 
     def _folds(self, bags: Bags, y: NDArray[Any], kind: str, groups: Any) -> Iterator[Any]:
         stratified = kind != "multilabel"
@@ -197,7 +245,7 @@ class LatentRankSVCCV(LatentRankSVC):
             splitter.random_state = check_random_state(self.random_state).randint(2**31 - 1)
         return splitter.split(np.zeros(len(bags)), y, groups)
 
-    def _scores_along(
+    def _along(
         self,
         bags: Bags,
         targets: Targets,
@@ -205,22 +253,23 @@ class LatentRankSVCCV(LatentRankSVC):
         train: NDArray[Any],
         test: NDArray[Any],
         Cs: NDArray[np.float64],
-    ) -> Iterator[NDArray[np.float64]]:
-        """For each C how well each label's bags in the test part are ranked, (K,)."""
+        watch: Watch,
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """For each C the labels that can be trained, their weights, and how well their test bags are ranked."""
         metric = list_metric(get_loss(self.loss), self.scoring)
         labelled, inside = targets.known(), np.zeros(len(bags), np.bool_)
         inside[train] = True
         part = targets._replace(labelled=labelled & inside)
-        usable = part.usable()
+        ks = np.flatnonzero(part.usable())
         rows = np.arange(len(bags))[test]
         features = self._features(bags)
-        for weights in self._path(features, bags, problems_of(bags, part, usable, known), Cs):
+        for weights in self._path(features, bags, problems_of(bags, part, part.usable(), known), Cs, watch.step):
             best = features.sweep(weights, bags.offsets, 1).values[:, :, 0]
-            found = np.full(usable.size, np.nan)
-            for values, k in zip(best, np.flatnonzero(usable), strict=True):
+            found = np.empty(ks.size)
+            for place, k in enumerate(ks):
                 judged = rows[labelled[k, rows]]
-                found[k] = metric(targets.relevant[k, judged], values[judged])
-            yield found
+                found[place] = metric(targets.relevant[k, judged], best[place, judged])
+            yield ks, weights, found
 
     @staticmethod
     def _features(bags: Bags) -> CandidateFeatures:
@@ -228,12 +277,17 @@ class LatentRankSVCCV(LatentRankSVC):
         return CandidateFeatures(bags.matrix, bags.rows(), constant=0.0, skip_zeros=skips, counter=Counter())
 
     def _path(
-        self, features: CandidateFeatures, bags: Bags, problems: list[LatentProblem], Cs: NDArray[np.float64]
+        self,
+        features: CandidateFeatures,
+        bags: Bags,
+        problems: list[LatentProblem],
+        Cs: NDArray[np.float64],
+        wants_stop: Callable[[Solver], bool],
     ) -> Iterator[NDArray[np.float64]]:
         """Weights (d, K) for each C; planes, candidates and working sets go from one to the next."""
         if not problems:
             return
-        inner = self._make_inner(features, bags, problems, np.full(len(problems), Cs[0]), lambda solver: False)
+        inner = self._make_inner(features, bags, problems, np.full(len(problems), Cs[0]), wants_stop)
         earlier = None
         for C in Cs:
             inner.whole.C = np.full(len(problems), C)
@@ -248,19 +302,28 @@ class LatentRankSVCCV(LatentRankSVC):
             yield np.stack([point.w for point in outer.points if point is not None], axis=1)
 
     @staticmethod
-    def _choice(scores: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The place of the smallest C with the best mean score of each label, (K,)."""
+    def _choice(scores: NDArray[np.float64], usable: NDArray[np.bool_], *, ended: bool) -> NDArray[np.intp]:
+        """The place of the smallest C with the best mean score of each label, (K,); `ended`: the search, too early."""
         judged = np.isfinite(scores[:, 0])
         known = np.asarray(judged.any(axis=1)) & usable
         if not known.any():
             raise ValueError(_NO_TEST)
         places = np.zeros(usable.size, np.intp)
         for k in np.flatnonzero(known):
-            places[k] = int(np.argmax(scores[k][:, judged[k]].mean(axis=1)))
-        if not known[usable].all():
+            places[k] = int(np.nanargmax(scores[k][:, judged[k]].mean(axis=1)))
+        if not (known[usable].all() or ended):
             warn_user(
                 f"labels {np.flatnonzero(usable & ~known)[:10].tolist()} have no fold with positives and negatives in "
                 "each of its parts: they are fitted with what suits the others, in the median"
             )
         places[~known] = int(np.median(places[known]))
         return places
+
+
+def _comparable(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores (K, n_Cs, n_folds) on the folds that have one for each C; with none of these, those of the first fold."""
+    complete = np.isfinite(scores).all(axis=1, keepdims=True)
+    if not complete.any():
+        complete = np.zeros_like(complete)
+        complete[..., 0] = True
+    return np.where(complete, scores, np.nan)

@@ -52,6 +52,9 @@ class LatentRankSVC(LatentMachine):
         Iterations of the solver on each inner problem.
     max_outer : int, default 50
         Rounds.
+    max_time : float or None, default None
+        Seconds after which the fit ends with the best point so far. The time is checked between steps of a solver.
+        None: no limit.
     shrinking : bool, default True
         Solve the inner problems on the candidates that matter, then check against all of them. The result and its
         certificate hold for the whole problem.
@@ -89,7 +92,7 @@ class LatentRankSVC(LatentMachine):
     n_passes_, n_products_ : int
         Passes over all candidates, and inner products computed, by all starts and problems together.
     status_ : str or ndarray of shape (K,)
-        ``"converged"``, ``"max_outer"``, ``"max_iter"``, ``"interrupted"``, …
+        ``"converged"``, ``"max_outer"``, ``"max_iter"``, ``"time"``, ``"interrupted"``, …
 
     Notes
     -----
@@ -132,6 +135,7 @@ class LatentRankSVC(LatentMachine):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_outer: int = 50,
+        max_time: float | None = None,
         shrinking: bool = True,
         threshold: str | float = "f1",
         warm_start: bool = False,
@@ -146,6 +150,7 @@ class LatentRankSVC(LatentMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_outer = max_outer
+        self.max_time = max_time
         self.shrinking = shrinking
         self.threshold = threshold
         self.warm_start = warm_start

@@ -7,10 +7,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._progress import Progress
 from rankhinge.solvers import Deadline
-from rankhinge.svm._fitting import interrupts
+from rankhinge.svm._fitting import interrupts, warn_user
 
 __all__ = ["Followed", "Path", "Watch", "along", "overfits"]
 
@@ -57,6 +58,15 @@ class Watch:
         if self.ended is None and self._deadline.passed:
             self.ended = self._deadline.status
         return self.ended is not None
+
+    def warn(self, share: float, max_time: float | None) -> None:
+        """Warn of a search that has ended with its share of `max_time`."""
+        warn_user(
+            f"the search ended with {share:.0%} of max_time = {max_time:g} s, after {self.n_points} of at most "
+            f"{self.n_expected} points: the best so far is taken. Increase max_time, or give smaller grids or fewer "
+            "folds",
+            ConvergenceWarning,
+        )
 
     def interrupt(self) -> None:
         """Ctrl-C: what has been found is kept."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from rankhinge._progress import Progress
@@ -118,12 +117,7 @@ class Search(LinearRankingMachine):
             yield seen, tuning._replace(deadline=Deadline(-np.inf, "interrupted"))
             raise KeyboardInterrupt
         if watch.ended is not None:
-            warn_user(
-                f"the search ended with {self._policy.share:.0%} of max_time = {self.max_time:g} s, after "
-                f"{watch.n_points} of at most {watch.n_expected} points: the best so far is taken. Increase max_time, "
-                "or give smaller grids or fewer folds",
-                ConvergenceWarning,
-            )
+            watch.warn(self._policy.share, self.max_time)
         yield seen, tuning._replace(deadline=whole)
 
     def _units(self, X: Any, lists: Lists, parts: list[Part]) -> list[Unit]:

@@ -65,7 +65,7 @@ class LatentSVC(LatentMachine):
         which the one with the least objective is kept.
     fit_intercept : bool, default True
         Learn b, as the weight of a constant feature.
-    n_starts, init, solver, tol, max_iter, max_outer, shrinking, warm_start, random_state, verbose
+    n_starts, init, solver, tol, max_iter, max_outer, max_time, shrinking, warm_start, random_state, verbose
         As for `LatentRankSVC`.
 
     Attributes
@@ -112,6 +112,7 @@ class LatentSVC(LatentMachine):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_outer: int = 50,
+        max_time: float | None = None,
         shrinking: bool = True,
         warm_start: bool = False,
         random_state: Any = None,
@@ -127,6 +128,7 @@ class LatentSVC(LatentMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_outer = max_outer
+        self.max_time = max_time
         self.shrinking = shrinking
         self.warm_start = warm_start
         self.random_state = random_state

@@ -120,7 +120,7 @@ class LatentStructuralSVC(LatentMachine):
     ----------
     loss : str or RankingLoss, default "ap"
     C : float or array of shape (K,), default 1.0
-    n_starts, init, tol, max_iter, max_outer, threshold, warm_start, random_state, verbose
+    n_starts, init, tol, max_iter, max_outer, max_time, threshold, warm_start, random_state, verbose
         As for `LatentRankSVC`.
     solver : {"bundle", "cutting-plane"}, default "cutting-plane"
         The plain algorithm needs the fewest inferences.
@@ -171,6 +171,7 @@ class LatentStructuralSVC(LatentMachine):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_outer: int = 50,
+        max_time: float | None = None,
         threshold: str | float = "f1",
         warm_start: bool = False,
         random_state: Any = None,
@@ -184,6 +185,7 @@ class LatentStructuralSVC(LatentMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_outer = max_outer
+        self.max_time = max_time
         self.threshold = threshold
         self.warm_start = warm_start
         self.random_state = random_state
