@@ -192,7 +192,7 @@ def _hint_at_sizes(rows: Any, n_samples: int) -> str:
     """A hint, if group sizes were given in place of query ids; else an empty text."""
     if not all(isinstance(row, Integral) and int(row) >= 0 for row in rows) or sum(map(int, rows)) != n_samples:
         return ""
-    return ": these are sizes of groups, it seems, of which np.repeat(np.arange(len(qid)), qid) makes query ids"
+    return ": if these are sizes of groups, np.repeat(np.arange(len(qid)), qid) turns them into query ids"
 
 
 def _encode_array(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
