@@ -1,4 +1,4 @@
-"""Intervals and tests: formulas by hand, symmetry, and edges. Coverage: `benchmarks/intervals.py`."""
+"""Intervals and tests: formulas by hand, symmetry, edges, and, in slow tests, how often intervals hold the truth."""
 
 from __future__ import annotations
 

@@ -235,7 +235,10 @@ def test_a_script_from_outside_is_refused(browser, pages, tmp_path):
 
 def test_a_large_page_is_small_and_quick(browser, pages):
     address, made = pages
-    assert len(made["large"][0].encode()) <= 3_000_000
+    megabytes = len(made["large"][0].encode()) / 1e6
+    print(f"\n{megabytes:.2f} MB")
+    # As docs/report.md says; 3 MB would be allowed.
+    assert round(megabytes, 1) == 0.2
     began = time.perf_counter()
     with Visit(browser, f"{address}/large.html") as page:
         page.fill("#threshold", "3")
