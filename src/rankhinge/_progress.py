@@ -144,7 +144,7 @@ class Progress:
         fields.append(f"time {now - self._began:.1f} s")
         done, of = (values.get(name, 0) for name in self._left_by)
         if done > 0 and of > 0:
-            # Later points may be dearer, or left out: a rough figure, without decimals.
+            # Later points may take longer, or be left out: a rough figure, without decimals.
             left = (now - self._began) * (of - done) / done
             fields.append(f"left {max(0.0, left):.0f} s")
         line = "  ".join([self.title, *fields] if self.title else fields)
@@ -166,7 +166,7 @@ class Progress:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError, AttributeError):
-            # Closed, broken pipe, or not a stream at all.
+            # The stream is closed, a broken pipe, or no stream at all.
             self._stream = None
 
 
@@ -176,7 +176,7 @@ def is_watched() -> bool:
 
 
 def is_terminal(stream: _Stream | None) -> bool:
-    """Whether a stream is a terminal, be it none or closed."""
+    """Whether a stream is a terminal; False for None and closed streams."""
     try:
         return bool(stream.isatty())  # type: ignore[union-attr]
     except (OSError, ValueError, AttributeError):

@@ -29,7 +29,7 @@ _own = threading.local()
 
 @contextmanager
 def limited(number: int) -> Iterator[None]:
-    """Let calls of this thread use so many threads, whatever the environment says; other threads notice nothing."""
+    """Let calls of this thread use this many threads, whatever the environment says. Other threads are not affected."""
     before = getattr(_own, "number", None)
     _own.number = number
     try:
@@ -70,7 +70,7 @@ def n_threads() -> int:
 
 
 class _Job:
-    """The tasks of one call of `run`, and who is working on them.
+    """The tasks of one call of `run`, and the threads that work on them.
 
     Ctrl-C interrupts only the calling thread, but between any two bytecodes. Therefore nothing that a helper needs, and
     no wait, depends on the caller having reached a certain line: the caller *closes* the job, which can be repeated

@@ -101,7 +101,7 @@ class Messenger:
 
 
 def _bare(message: Any) -> Any:
-    """What has come. Within one process (``Client(processes=False)``) nobody takes it out of its wrapper."""
+    """The message that has arrived. Within one process (``Client(processes=False)``) it is still in its wrapper."""
     return message.data if isinstance(message, Serialize) else message
 
 

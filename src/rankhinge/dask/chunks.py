@@ -76,7 +76,7 @@ def rows_of(X: Any, y: Any, mask: Any = None) -> Rows:
 
 
 def _mask_of(mask: Any, shape: tuple[int, ...], lengths: tuple[int, ...]) -> list[Any]:
-    """Delayed blocks of a mask for a y of this shape, in chunks of so many rows."""
+    """Delayed blocks of a mask for a y of this shape, in chunks of these numbers of rows."""
     refuse_flat(shape)
     if isinstance(mask, np.ma.MaskedArray):
         refuse_masked(mask, "mask")

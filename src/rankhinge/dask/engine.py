@@ -67,7 +67,7 @@ class DaskEngine:
         return merge(batch, [reply["replies"] for reply in replies])
 
     async def _race(self, sent: dict[str, Asked]) -> list[dict[str, Any]]:
-        """Ask all workers, and look at the list of workers meanwhile; who has gone has lost its shards."""
+        """Ask all workers, and watch the list of workers meanwhile. A worker that has gone has lost its shards."""
         asked = {where: asyncio.ensure_future(self._messenger.ask(where, one)) for where, one in sent.items()}
         silence = Silence()
         try:

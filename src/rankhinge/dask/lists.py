@@ -138,7 +138,7 @@ def ids_of(qid: Any) -> NDArray[Any]:
 
 
 def _weights(weight: Any, qid: Any, n_rows: int) -> Floats | None:
-    """Of each row; a mapping need not know the queries of a chunk, of which nobody is told here."""
+    """The weight of each row. A mapping may lack the queries of a chunk, which is no reason to warn here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return weights_of_rows(weight, None if qid is None else ids_of(qid), n_rows) if n_rows else None

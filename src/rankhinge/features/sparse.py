@@ -117,7 +117,7 @@ class _Sparse:
         return np.asfortranarray(self._sum_of_rows(coefficients, self.n_features))
 
     def rows(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        # Of columns, a few rows would take a look at all entries: who asks for some will ask for more.
+        # With CSC, a few rows cost a look at all entries, and more rows will be asked for later.
         if self._by_rows is None:
             self._by_rows = self.sparse_matrix.tocsr()
         return np.asarray(self._by_rows[index].toarray(), dtype=np.float64)

@@ -59,7 +59,7 @@ class _Weighted:
             yield rows, columns, piece @ sparse.diags_array(factors) if sparse.issparse(piece) else piece * factors
 
     def stored(self) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
-        """As of X, with the factors."""
+        """As for X, with the factors applied."""
         if not isinstance(self.inner, HasStored):
             return None, None
         rows, factors = self.inner.stored()

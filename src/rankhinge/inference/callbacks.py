@@ -64,7 +64,7 @@ def _renew_lock() -> None:
     _compiling = threading.RLock()
 
 
-# A child that was forked while another thread compiled would wait for ever.
+# A child forked while another thread compiles would wait for ever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 

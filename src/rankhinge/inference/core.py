@@ -58,7 +58,7 @@ def loss_by_scores(scores: NDArray[Any], relevant: NDArray[np.bool_], loss: Rank
 
 
 def prepared(loss: RankingLoss, longest: int) -> Hinge:
-    """Inference on one list after the other, none of them longer than that: what there is to compile is at hand."""
+    """Inference on one list after the other, none longer than `longest`, with everything compiled in advance."""
     if loss.way == BY_STEP:
         way = _way(loss)
         return partial(way.hinge_of_one, loss, way.compile_loss(loss, longest))

@@ -1,7 +1,8 @@
 """The ranks at the edges of buckets, which settle most buckets without a look at what is inside.
 
-Edge b, between buckets b - 1 and b, has the best rank of the first negative below it, had that the edge's score: the
-ranks in buckets a … b - 1 lie between those of edges b and a. The edges' ranks are found in one of two ways:
+Edge b lies between buckets b - 1 and b. Its rank is the best rank that the first negative below it would have with the
+score of the edge. The ranks in buckets a … b - 1 lie between those of edges b and a. The edges' ranks are found in one
+of two ways:
 
 *Bisect.* Divide and conquer over the edges; stretches that are empty or lie between equal ranks are never looked
 into. Any loss, and few edges are looked at where ranks are few.
@@ -105,7 +106,7 @@ def _is_descent(query, j, score, i):
 def _walk(query, grid, counts, j0, low, high, rank_counts, groups):
     """Settle buckets from the lowest on for as long as f_j is concave.
 
-    Returns the bucket it has come to, the rank at that one's lower edge, the number of groups and of steps.
+    Returns the bucket that it has reached, the rank at its lower edge, and the numbers of groups and of steps.
     """
     at_least = counts
     bucket, rank, n_groups, n_steps, last = 0, high, np.int64(0), 0, grid.size - 1

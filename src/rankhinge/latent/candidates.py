@@ -55,7 +55,7 @@ class CandidateFeatures:
     constant : float
         If not 0, a last feature of this value for every candidate: an intercept.
     skip_zeros : bool
-        Whether ``Xᵀ U`` reads only rows with a coefficient: with bags, at most one a bag has.
+        Whether ``Xᵀ U`` reads only rows with a coefficient. With bags, at most one candidate of each bag has one.
     counter : Counter, optional
     """
 

@@ -68,15 +68,15 @@ class LatentRankSVCCV(LatentRankSVC):
     scores_ : ndarray of shape (n_Cs, n_folds) or (K, n_Cs, n_folds)
         The metric on the test part of each fold, nan where it cannot be ranked.
     best_params_ : dict
-        What was chosen, as `LatentRankSVC` takes it; for several labels an array with a value for each.
+        The chosen C, as a parameter of `LatentRankSVC`. With several labels, an array with one value for each.
     best_score_ : float
         Mean of the chosen values' scores over folds and labels.
     best_index_ : int or ndarray of shape (K,)
-        Where the chosen values are in `cv_results_`.
+        The row of the chosen value in `cv_results_`.
     cv_results_ : dict
-        A row for each C, as `GridSearchCV` has it, of several labels for each label and C (column ``"label"``, and
-        ranks within a label); `pandas.DataFrame` takes it. Times are missing: fits of a fold share their planes. A fold
-        without a score for some C counts for none of them.
+        One row for each C, in the format of `GridSearchCV`; pass it to `pandas.DataFrame`. With several labels, one row
+        for each label and C, with a column ``"label"`` and ranks within the label. There are no times, because the fits
+        of a fold share their planes. A fold without a score for some C does not count at all.
     n_splits_ : int
     coef_, … :
         Of the model fitted to all bags; see `LatentRankSVC`.

@@ -1,4 +1,4 @@
-"""Problems over bags: who is relevant, which candidates are known, and what of it the solver sees."""
+"""Problems over bags: which bags are relevant, which candidates are known, and what the solver sees of it."""
 
 from __future__ import annotations
 

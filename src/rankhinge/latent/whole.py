@@ -1,4 +1,4 @@
-"""Latent problems over all their candidates: what a point is worth in truth."""
+"""Latent problems over all their candidates, which give the true value of a point."""
 
 from __future__ import annotations
 

@@ -153,9 +153,9 @@ class RankingLoss:
         raise NotImplementedError(f"{type(self).__name__} has no discounts")
 
     def ideals(self, n_relevant: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """The best possible gain of lists with so many relevant samples. It weighs the levels of graded labels.
+        """The best possible gain of lists with these numbers of relevant samples.
 
-        None if the loss is binary only.
+        It weighs the levels of graded labels. None if the loss is binary only.
         """
         return None
 

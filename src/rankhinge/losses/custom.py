@@ -52,7 +52,7 @@ class CustomLoss(RankingLoss):
                 raise TypeError(
                     f"{argument} must be a plain function of (j, i, n_positives, n_negatives), got {function!r}"
                 )
-        # Functions that numba has compiled already are compiled again, into the kernels.
+        # Functions that numba has already compiled are compiled again, into the kernels.
         self.step_function: Step = getattr(step, "py_func", step)
         self.partial_sum: Step | None = getattr(partial_sum, "py_func", partial_sum)
         self.name = name

@@ -51,7 +51,7 @@ def make_query_scorer(
     1.0
     """
     function, options = metric_named(metric, options) if isinstance(metric, str) else (metric, options)
-    # In a grid search a misspelt option would only show as a score of nan.
+    # In a grid search, a misspelt option would only show up as a score of nan.
     try:
         inspect.signature(function).bind([], [], qid=[], **options)
     except TypeError as error:

@@ -80,7 +80,7 @@ class Span(NamedTuple):
 
 
 def _with_room(room: NDArray[np.float64], used: int, capacity: int) -> NDArray[np.float64]:
-    """The same rows, in an array with room for so many."""
+    """The same rows, in a larger array."""
     if capacity <= room.shape[0]:
         return room
     larger = np.empty((capacity, room.shape[1]))
@@ -94,7 +94,7 @@ class Spans:
     n_samples: int
 
     def span(self, scores: Scores, capacity: int) -> Span:
-        """A span of one direction for each row, with room for so many in all."""
+        """A span of one direction for each row, with room for `capacity` directions."""
         return Span.of(scores.values, scores.problems, capacity)
 
     def mix(self, span: Span, coordinates: NDArray[np.float64]) -> Scores:

@@ -13,7 +13,7 @@ from rankhinge.problems import Lists
 
 __all__ = ["variances_within"]
 
-# Rows are looked at in blocks of about so many entries.
+# Rows are read in blocks of about this many entries.
 _BLOCK_ENTRIES = 1 << 18
 # Squares of distances to a mean that are less than this part of the squares themselves are rounding.
 _ROUNDING_SQUARED = 1e-26

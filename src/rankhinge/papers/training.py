@@ -1,4 +1,4 @@
-r"""Training as the papers' tables have it: plain cutting planes, with the method of inference as an option.
+r"""Training as in the papers' tables: plain cutting planes, with the method of inference as an option.
 
 The estimators have no such option: all exact methods return the same J, and the default one is the fastest. Here a
 method is chosen for what it costs, and calls and seconds of inference are counted.

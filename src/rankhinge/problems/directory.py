@@ -196,7 +196,7 @@ def levels_of(
 
 
 class Places(NamedTuple):
-    """What is done about lists that lie in several parts, (Q,) each.
+    """How lists that lie in several parts are handled, (Q,) each.
 
     The scores of those that are `fetched` go to the coordinator. Those that are `spread` are counted where they lie.
     Those that are `moved` are brought together, each in one part.
@@ -208,7 +208,7 @@ class Places(NamedTuple):
 
 
 def places_of(directory: Directory, usable: NDArray[np.bool_], longest: int, most_fetched: int) -> Places:
-    """Decide what is done about each list.
+    """Decide how each list is handled.
 
     Lists of more than `longest` samples stay spread. Of the others nothing moves where queries are sorted, or nearly:
     then fewer lists are cut than there are parts. Their scores are fetched, up to `most_fetched` in all.

@@ -101,7 +101,7 @@ class Lists:
         return changes
 
     def gather(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of the scores of all samples (n,) those in the lists, (m,)."""
+        """The scores of the samples in the lists, (m,), from those of all samples, (n,)."""
         if self.index is None:
             return scores
         inside: NDArray[np.float64] = scores[self.index] if self.index.size < _LARGE else _gather(scores, self.index)

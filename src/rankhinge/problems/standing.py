@@ -29,7 +29,7 @@ class Standing(NamedTuple):
 
 
 def count_between(scores: Floats, marks: Floats) -> Counts:
-    """Of some samples that are not relevant, how many lie between marks and at them: (2 m + 1,).
+    """How many of some irrelevant samples lie between the marks and at them: (2 m + 1,).
 
     Marks ascend and differ. Entry 2 i counts scores between mark i - 1 and mark i, entry 2 i + 1 those at mark i.
     """

@@ -50,7 +50,7 @@ def thresholds(relevant: NDArray[np.bool_], scores: NDArray[np.float64], own: fl
         chosen = np.unique(np.minimum(np.concatenate([by_recall, by_rank, [ends.size - 1]]), ends.size - 1))
     begin = 0
     if own is not None and np.any(values >= own):
-        # The lowest score that the model takes itself.
+        # The lowest score that the model itself calls positive.
         place = int(np.flatnonzero(values >= own)[-1])
         chosen = np.unique(np.append(chosen, place))
         begin = int(np.searchsorted(chosen, place))

@@ -32,7 +32,7 @@ from rankhinge._jit import inner, kernel, once
 OPTIMAL, STEP_LIMIT, UNBOUNDED, STALLED = range(4)
 
 # A value that has not risen by this part of x times the scale of violations (see `_price`), in as many steps as there
-# are variables, is as high as rounding lets it be. Nearly dependent columns would otherwise take turns for ever.
+# are variables, is as high as rounding lets it be. Nearly dependent columns would otherwise alternate for ever.
 _RISE = 1e-13
 # A pivot below this fraction of its diagonal is rounding noise: the column counts as dependent.
 _PIVOT_FLOOR = 1e-13
@@ -232,7 +232,7 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
     banned = np.zeros(n, np.bool_)
     size, mu, worst, entering = _ZERO, 0.0, 0.0, _NONE
     best, since = -np.inf, _ZERO
-    # The support is what x has, the largest first; r lists who is still to come.
+    # The support consists of the positive entries of x, the largest first; r lists those still to be taken in.
     for j in range(n):
         r[j] = x[j]
     for _ in range(n):

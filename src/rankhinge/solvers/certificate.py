@@ -51,7 +51,7 @@ MESSAGES = {
 }
 
 Array = NDArray[np.float64]
-# Errors of a sum of k terms add up like a random walk; beyond so many times the root of k hardly ever.
+# Errors of a sum of k terms add up like a random walk, which hardly ever exceeds this many times the root of k.
 _WALK = 8.0
 
 
@@ -91,7 +91,7 @@ def witness(offsets: Array, slopes: Array, point: Array, values: Array) -> tuple
 
 
 def unit_of_rounding(n_terms: int) -> float:
-    """By which part of its terms' sizes a sum of so many may be off."""
+    """The relative error of a sum of `n_terms`, in parts of the sizes of its terms."""
     return float(np.finfo(np.float64).eps * min(n_terms, _WALK * n_terms**0.5))
 
 

@@ -17,9 +17,9 @@ class InTurn(Solver):
     """Solvers for groups of problems, one after the other, as one.
 
     A solver keeps dozens of arrays with an entry for each feature and problem. For a thousand problems, lockstep saves
-    less than these arrays cost. Only the results of a finished group are kept. A problem whose turn has not come has
-    the weights that it starts with, and nothing is known about its objective. In the history each problem has the steps
-    of its own group, as if the others were not there. Time and passes are those of all groups.
+    less than these arrays cost. Only the results of a finished group are kept. A problem of a group that has not begun
+    has its starting weights, and nothing is known about its objective. In the history each problem has the steps of its
+    own group, as if the others were not there. Time and passes are those of all groups.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class InTurn(Solver):
             self._solver = None
 
     def carrying(self, k: int) -> Carrying:
-        """As of the solver of the problem's group."""
+        """The value from the solver of the problem's group."""
         place = np.flatnonzero(self._group == k)
         if self._solver is not None and place.size:
             return self._solver.carrying(int(place[0]))
@@ -95,7 +95,7 @@ class InTurn(Solver):
         return [known.get(k, none) for k, none in enumerate(super().planes())]
 
     def phase(self) -> dict[str, Array]:
-        """As of the groups' solvers; nan for problems whose turn has not come."""
+        """The values from the groups' solvers; nan for problems in groups that have not begun."""
         parts = list(self._phases)
         if self._solver is not None:
             parts.append((self._group, self._solver.phase()))
@@ -127,5 +127,5 @@ class InTurn(Solver):
         return history
 
     def report(self) -> dict[str, float]:
-        """As of the present group, and how many problems have not begun."""
+        """The progress of the present group, and how many problems have not begun."""
         return {"problems to come": float(sum(map(len, self._waiting)))} | self._report

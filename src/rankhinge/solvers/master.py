@@ -113,7 +113,7 @@ class Master:
     centre : (d,)
         ``w0``.
     width : int
-        Of what each cut carries besides, for those who handed it in.
+        The number of extra values that each cut carries for its owner.
 
     Attributes
     ----------

@@ -7,8 +7,8 @@ For K problems that share their features, problem k is
 
 with :math:`J_k \ge 0` convex and piecewise linear. A solver never sees samples. It sees *handles*,
 whose columns belong to problems: scores (linear in w) and coefficients (a subgradient in terms of
-scores). Where they live, in this process or on a cluster, is the objective's business. A pass over
-the features is dear, and there are two kinds, ``score`` and ``adjoint``; all else works on scores.
+scores). Where they live, in this process or on a cluster, is the objective's business. A pass over the features is
+expensive. Two calls make one, ``score`` and ``adjoint``; all others work on scores.
 
 A **plane** is a pair (b, g) with :math:`J(w) \ge b + g \cdot w` for every w, exact at the w at which
 it was cut. It does not depend on C or on the centre.

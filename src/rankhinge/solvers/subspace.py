@@ -26,7 +26,7 @@ __all__ = ["Cut", "Probe", "extension", "narrowing", "search"]
 _DEPENDENT = 1e-5
 # Products off by this much are mended to second order: what is left of its square is rounding.
 _NEARLY = np.finfo(np.float64).eps ** 0.5
-# Two or three rounds are what it takes; more than so many mean that the basis itself is at fault.
+# Two or three rounds suffice. More than this many mean that the basis itself is at fault.
 _MOST_ROUNDS = 10
 
 

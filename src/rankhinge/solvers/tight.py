@@ -279,8 +279,8 @@ class Tight(Solver):
     def _follow(self, inner: Bundle, problems: np.ndarray, least: float) -> np.ndarray:
         """Go to the best points of the convex problems where G is lower by more than the part `least`: one pass.
 
-        Returns who has moved, (m,). For the others the convex problem touches G where they are, and its bound is their
-        certificate; the new points have none until the next convex problem.
+        Returns which problems have moved, (m,). For the others the convex problem touches G where they are, and its
+        bound is their certificate; the new points have none until the next convex problem.
         """
         weights = np.stack([inner.best[k][1] for k in problems], axis=1)
         found = self.objective.evaluate_tight(self.objective.score(weights, problems), coefficients=False)

@@ -59,12 +59,11 @@ def fitting(fit: Fit) -> Fit:
 
 
 def _all_or_nothing(fit: Fit) -> Fit:
-    """A `fit` that ends with a model, be it the best so far after an interrupt, or leaves the machine as it was.
+    """A `fit` that ends with a model (after an interrupt, the best so far) or leaves the machine as it was.
 
     This is the one policy for interrupts and errors: the loop of a fit keeps the best point and becomes it; whatever
-    else is interrupted, or fails, puts back what was there before. An earlier model is out of sight meanwhile
-    (`earlier_model`): nothing of it is mixed with the new one. Attributes that a subclass of the user's has set stay
-    where they are.
+    else is interrupted, or fails, puts back what was there before. An earlier model is hidden during the fit
+    (`earlier_model`), so that nothing of it mixes with the new one. Attributes set by a user's subclass stay.
     """
 
     @wraps(fit)
@@ -124,7 +123,7 @@ def _by_one_thread(machine: Any, earlier: dict[str, Any]) -> Iterator[None]:
 
 
 def fitted_names(machine: type) -> frozenset[str]:
-    """What a fit of ours sets: the names with a trailing underscore that the classes of this package declare."""
+    """The attributes that our fits set: declared by classes of this package, with a trailing underscore."""
     ours = [base for base in machine.__mro__ if base.__module__.partition(".")[0] == _PACKAGE]
     return frozenset(name for base in ours for name in get_annotations(base) if name.endswith("_"))
 

@@ -85,7 +85,7 @@ def _begin_tight(
 ) -> tuple[Solver, Chosen]:
     """The solver of the tight bound, around a start that is found first, and what was chosen for it.
 
-    An interrupt meanwhile makes do with the start so far, and is noted.
+    After an interrupt, the start so far is used, and the interrupt is noted.
     """
     machine, coordinates, bearing = fit.machine, fit.seen.coordinates, fit.seen.bearing or Bearing(1.0, 1.0)
     counts = objective.counts()

@@ -41,8 +41,8 @@ _NOTHING, _UNCERTAIN = np.finfo(np.float64).eps, np.finfo(np.float64).eps ** 0.5
 class RowSpacePolicy(NamedTuple):
     """Where coordinates in the space of the rows are worth the products of all pairs of samples.
 
-    For a single fit to so many samples, for the square root of k as many if k problems share them; with so many
-    features, in all and for each sample.
+    For a single fit to at most `samples` samples, and to √k times as many if k problems share them; with at least
+    `features` features in all, and `features_a_sample` for each sample.
     """
 
     samples: int = 400

@@ -130,7 +130,7 @@ class Fitted(NamedTuple):
 def unit_of_features(
     machine: Any, variances: Callable[[], NDArray[np.float64]], names: Any = None
 ) -> tuple[NDArray[np.float64] | None, Bearing | None]:
-    """σ of each feature, None if they count as they are, and what they are like by it, None if nobody asks.
+    """σ of each feature (None if they count as they are), and what the features are like after it (None if not needed).
 
     By itself the convex bound takes features as they are: its C has the meaning that papers give it.
     """
@@ -145,9 +145,9 @@ def unit_of_features(
 
 
 def see(machine: Any, X: Any, lists: Lists, n_problems: int, names: Any = None) -> Seen:
-    """X in so many problems: in the unit that features count in, measured in `lists`, and in fewer coordinates.
+    """X as the solvers of `n_problems` see it: in the unit of its features, and in fewer coordinates.
 
-    A start that is given may lie beside these.
+    The unit is measured in `lists`. A given start may lie outside these coordinates.
     """
     sigma, bearing = unit_of_features(machine, lambda: variances_within(feature_map(X), lists), names)
     tight = machine._bound == "tight"
@@ -165,7 +165,7 @@ def fit_linear(fit: Fit) -> Fitted:
     """
     machine, objective, deadline = fit.machine, fit.objective, fit.tuning.deadline
     file = None if machine.checkpoint is None else checkpoint_of(machine, objective, fit.given)
-    # What is given is known of those that have to wait, too.
+    # Given values are known for waiting problems, too.
     known = {} if isinstance(fit.tuning.C, str) else {"C_": fit.tuning.C.copy()}
     course = Course(known, None if file is None else file.load())
     before = course.saved or fit.tuning.reached
@@ -197,7 +197,7 @@ def fit_linear(fit: Fit) -> Fitted:
                 if file is not None:
                     file.note(solver, so_far, course.chosen)
                 if course.interrupt is not None:
-                    # What there was of a start has its value now: it is the best model so far.
+                    # The unfinished start has been evaluated: it is the best model so far.
                     raise course.interrupt
                 if deadline is not NEVER and deadline.passed:
                     status = deadline.status
@@ -232,7 +232,7 @@ def conclude(
         certified, interrupt = _certify(fit, result, chosen), error
     attributes = _attributes(certified.result, chosen, fit.usable) | {"feature_scale_": fit.seen.scale}
     if fit.rule is not None and "init_coef_" in attributes:
-        # Those who make decisions have a row for each problem, be there one.
+        # Classifiers have a row for each problem, even if there is only one.
         attributes["init_coef_"] = np.atleast_2d(attributes["init_coef_"])
     return Fitted(attributes | fit.describe(certified), certified.result, fit.objective, interrupt)
 

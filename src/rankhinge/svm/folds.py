@@ -153,7 +153,7 @@ class Batch:
 
 
 def batches(units: Mapping[int, Unit], n_lanes: int, parts: Sequence[Part], loss: RankingLoss) -> list[Batch]:
-    """Every part in each of some units, by their numbers, in so many lanes: side by side as far as memory allows."""
+    """Every part in each of the units (given by number), once per lane: side by side as far as memory allows."""
     shared = all(unit.shares_X for unit in units.values())
     found = []
     for some in [list(units)] if shared else [[number] for number in units]:

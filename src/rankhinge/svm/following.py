@@ -78,7 +78,7 @@ class Watch:
 
 
 class Followed(NamedTuple):
-    """Coefficients (d, m) at each point that a path has come to, scores (m, length), and how many points count.
+    """Coefficients (d, m) at each point that a path has reached, scores (m, length), and how many points count.
 
     A problem that was given up keeps its last coefficients and score; where the path itself has ended, by its own
     budget, by the clock or by Ctrl-C, scores are nan.

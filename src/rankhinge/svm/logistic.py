@@ -53,7 +53,7 @@ def fit_logistic(
     problems : ndarray of shape (m,), optional
         Those to be fitted, ascending; the others stay at the start.
     tol, window
-        A fit ends when so many iterations have lowered its objective by less than this part.
+        A fit ends when `window` iterations have lowered its objective by less than `tol` of it.
     stop : callable, optional
         Called after each iteration: whether the fit ends where it is.
 

@@ -1,4 +1,4 @@
-"""The path over C: planes do not depend on it, so each fit starts with all that the ones before have found."""
+"""The path over C. Planes do not depend on C, so each fit starts with all planes found before."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def _column(found: Sequence[Found], label: Any, place: int, n_folds: int) -> lis
 
 
 def _choose_convex(machine: Any, labels: list[Any], scores: Floats, Cs: Floats, found: Sequence[Found]) -> Tuning:
-    """The smallest C with the highest mean, among those that all folds with a score have come to."""
+    """The smallest C with the highest mean, among those that all folds with a score have reached."""
     chosen, judged = np.zeros(len(labels), np.intp), np.isfinite(scores).any(axis=(1, 2))
     for k in np.flatnonzero(judged):
         folds = np.isfinite(scores[k, 0])

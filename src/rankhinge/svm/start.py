@@ -150,7 +150,7 @@ def unit_of_C(objective: FitObjective, centre: NDArray[np.float64]) -> NDArray[n
 
 
 def unit_of_init_C(init: Any, n_samples: NDArray[np.int64], bearing: Bearing) -> NDArray[np.float64]:
-    """C of the starts of some kind, where nothing else is asked for, (K,), for problems with so many samples.
+    """The default C of the starts of some kind, (K,), from the numbers of samples.
 
     For the logistic regression the variance of the scores that its prior allows, over the sum of the features'
     variances; for others it does not depend on the features.

@@ -130,8 +130,8 @@ def constant_intercepts(targets: Any, usable: NDArray[np.bool_]) -> NDArray[np.f
 class Cut:
     """How decisions are made of scores: the kind of the target, and the rule, as for `cut_rankings`.
 
-    Called with the scores and the relevance of one problem's samples. As a value, so that who holds the scores
-    elsewhere can follow the rule by other means.
+    Called with the scores and the relevance of one problem's samples. It is a value, so that other holders of the
+    scores can apply the rule by other means.
     """
 
     kind: str

@@ -73,7 +73,7 @@ class Starts(NamedTuple):
 class Paths(NamedTuple):
     """The tight bound from one start: scores (K, n_scales, n_reaches, n_folds), and coefficients.
 
-    ``coefs[problem, scale]`` is a list over the folds of lists over the reaches, those that were come to.
+    ``coefs[problem, scale]`` is a list over the folds of lists over the reaches, as far as they were reached.
     """
 
     scores: NDArray[np.float64]

@@ -63,9 +63,9 @@ class Reached(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What can be tuned: each one number, or one for each problem; ``"auto"``: what goes without tuning.
+    """The tunable settings: each one number, or one for each problem; ``"auto"`` is the default.
 
-    And when the fit has to end, and where a search that was interrupted has come to.
+    Also when the fit must end, and how far an interrupted search has come.
     """
 
     C: Any = "auto"

@@ -90,7 +90,7 @@ class Bearing(NamedTuple):
 
 
 def effective(variances: NDArray[np.float64]) -> float:
-    """How many features share the variance: d if all have the same, 1 if one has it all."""
+    """How many features share the variance: d if all have the same, 1 if a single one has all of it."""
     largest = np.max(variances, initial=0.0)
     if not (largest > 0 and np.isfinite(largest)):
         return 1.0

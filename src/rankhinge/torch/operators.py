@@ -249,8 +249,8 @@ def once(gradient: Tensor, slopes: Tensor) -> Tensor:
     """Their product, a backward pass, which refuses to be differentiated."""
     if not torch.is_grad_enabled():
         return gradient * slopes
-    # The slopes depend on the inputs of the forward pass. As outputs of it they know that, which leads whoever asks for
-    # a derivative with respect to these inputs back to here; else whoever asks for any.
+    # The slopes depend on the inputs of the forward pass. As outputs of the forward pass they record that, so that a
+    # second derivative with respect to these inputs leads back to this function.
     return _once_operator(gradient, slopes if slopes.requires_grad else slopes.detach().requires_grad_())
 
 

@@ -287,7 +287,7 @@ class _Eager(torch.autograd.Function):
 
 
 class _Transformed(torch.autograd.Function):
-    """The same for the transforms of `torch.func`, in which operators take no part."""
+    """The same for the transforms of `torch.func`, which do not handle operators."""
 
     forward = staticmethod(_compute)
     setup_context = staticmethod(_keep)

@@ -130,7 +130,7 @@ class Counts(NamedTuple):
 class TopCounts(NamedTuple):
     """The best scores of negatives, descending, how many have each, and the best one below them (-inf: none).
 
-    ``ranked`` and ``bad`` are as of `Counts`.
+    ``ranked`` and ``bad`` are as in `Counts`.
     """
 
     values: Floats

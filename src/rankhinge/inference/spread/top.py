@@ -38,7 +38,7 @@ class CompiledCut(NamedTuple):
 
 
 def compile_cut(loss: CutLoss, n_positives: int, n_negatives: int) -> CompiledCut:
-    """For a list with so many positives and negatives; a ValueError if too many scores would be shipped."""
+    """The cut for a list of this size. Raises a ValueError if too many scores would be shipped."""
     n_samples = n_positives + n_negatives
     loss.require_suitable(n_samples)
     depth = int(loss.depths(np.array([n_samples]))[0]) or n_positives

@@ -19,7 +19,7 @@ __all__ = ["CoefficientHandle", "Handle", "Recipe", "ScoreHandle", "Shared", "su
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Call = TypeVar("Call", bound=Callable[..., Any])
-# Losses of shards in a row after which a call is given up.
+# Consecutive losses of shards after which a call is given up.
 _MOST_LOSSES = 20
 
 
@@ -66,7 +66,7 @@ class CoefficientHandle(Handle):
 
 
 def surviving(call: Call) -> Call:
-    """A call that begins anew when shards are lost meanwhile, once these are there again."""
+    """A call that is repeated when shards are lost, as soon as they are back."""
 
     @wraps(call)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -93,7 +93,7 @@ class Assignment:
         self._duals = self._worth(), np.zeros(n)
 
     def _worth(self) -> NDArray[np.float64]:
-        """Of each place with its bag."""
+        """The worth of each place with its bag."""
         highest, lowest = self._scores
         c = self.coefficients
         return c * np.where(c >= 0, highest[self._bag_at], lowest[self._bag_at])

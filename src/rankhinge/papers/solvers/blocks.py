@@ -102,7 +102,7 @@ class SweepSolver(Solver):
             self.bound(k, value)
 
     def carrying(self, k: int) -> Carrying:
-        """The combination that proves the bound."""
+        """The combination of planes that proves the bound."""
         return self.planes()[k].seen_from(self.best[k][1])
 
     def planes(self) -> list[Planes]:

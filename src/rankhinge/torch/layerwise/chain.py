@@ -1,4 +1,4 @@
-"""Read a network: its modules in a row, each one known, or an error that names the one that is not."""
+"""Read a network as a chain of known modules. An error names the first unknown one."""
 
 from __future__ import annotations
 

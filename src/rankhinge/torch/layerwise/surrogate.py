@@ -53,7 +53,7 @@ class Surrogate:
     Parameters
     ----------
     chain : Chain
-        With the weights ``W_t``; they must not change meanwhile.
+        With the weights ``W_t``, which must not change in the meantime.
     index : int
         Of the layer's link.
     blocks : Blocks

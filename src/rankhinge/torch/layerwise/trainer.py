@@ -201,7 +201,7 @@ class LayerwiseTrainer:
         self.history_: list[dict[str, Any]] = []
         self.best_: dict[str, Any] = {}
         self.n_passes_, self.status_ = 0, "failed"
-        # Until there is a first entry, the best weights are those that the network has.
+        # Before the first entry, the network's own weights are the best.
         self._best_weights = [layer.vector() for layer in self._chain.layers()]
         try:
             self._begin()
