@@ -59,7 +59,7 @@ def _problems(arguments: Any, names: list[str]) -> tuple[LetorData, list[Judged]
         problems += mine
     for name, problem in zip(names[1:], problems[1:], strict=True):
         if not np.array_equal(problem.relevance, problems[0].relevance):
-            raise CommandError(f"{name}: it ranks another class first than {names[0]}, choose one with --class")
+            raise CommandError(f"{name}: it ranks a different class first than {names[0]}, choose one with --class")
     return read[0][0], problems, models
 
 

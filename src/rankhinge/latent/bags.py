@@ -104,7 +104,7 @@ class Bags:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Refused, because a row-wise transformer would mistake a bag for a row."""
         raise TypeError(
-            "Bags are no array: wrap a transformer of features, BagTransformer(StandardScaler()) for instance; the "
+            "Bags are not an array: wrap a transformer of features, for instance BagTransformer(StandardScaler()); the "
             "candidates themselves are in Bags.matrix"
         )
 

@@ -22,8 +22,8 @@ __all__ = ["LatentRankSVC"]
 class LatentRankSVC(LatentMachine):
     r"""Latent AP-SVM: a linear classifier of bags that optimises a ranking metric.
 
-    A sample is a bag of candidates, for instance the windows of an image. Its label refers to one of them, but not to a
-    known one. The score of a bag is that of its best candidate. For each one-vs-rest problem the fit minimises
+    A sample is a bag of candidates, for instance the windows of an image. Its label refers to one of them; which one is
+    unknown. The score of a bag is that of its best candidate. For each one-vs-rest problem the fit minimises
 
     .. math:: F(w) = \tfrac12 \|w\|^2 + C \, J(s(w)), \qquad s_b(w) = \max_h w \cdot \Phi_b(h),
 

@@ -159,7 +159,7 @@ def warn_of_zeros(n_flat: int, n_problems: int, ways_out: str) -> None:
     if n_flat:
         warn_user(
             f"the coefficients{of_problems(n_flat, n_problems)} are all 0, and so all scores are equal: within tol "
-            f"that is the minimum for these features and this C. {ways_out}"
+            f"this is the minimum for these features and this C. {ways_out}"
         )
 
 
@@ -181,8 +181,8 @@ class Unfinished:
         if self.gaps:
             which = stage if self.n_fits == 1 else f"of the {self.n_fits} fits of {stage} {len(self.gaps)}"
             warn_user(
-                f"{which} ended with a relative gap above tol, up to {max(self.gaps):.3g}: what follows may change "
-                "with a larger max_iter, or with features that are scaled",
+                f"{which} ended with a relative gap above tol, up to {max(self.gaps):.3g}: the results may change "
+                "with a larger max_iter, or with scaled features",
                 ConvergenceWarning,
             )
 

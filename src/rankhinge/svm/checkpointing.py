@@ -60,7 +60,7 @@ def _fingerprint(machine: Any, objective: Any, given: Any) -> dict[str, str]:
         marks |= {"rows": _checksum(objective.features.rows(index)), "y": _checksum(given.y)}
         marks |= {name: _checksum(values) for name, values in given.metadata.items() if values is not None}
     elif not hasattr(objective, "marks"):
-        raise TypeError(f"checkpoint=: samples in a {type(objective).__name__} have nothing to be known by")
+        raise TypeError(f"checkpoint=: nothing identifies the samples in a {type(objective).__name__}")
     else:
         # Weights are those of the columns as they are measured, which follows from rows and parameters.
         marks |= objective.marks(index)

@@ -25,7 +25,7 @@ __all__ = ["fit_classes_elsewhere", "fit_lists_elsewhere"]
 def fit_classes_elsewhere(machine: Any, container: Any, X: Any, y: Any, mask: Any, groups: Any) -> Fitted:
     """Choose C fold by fold, then fit, where the data lie."""
     if mask is not None or groups is not None:
-        raise ValueError("mask and groups go with arrays in memory")
+        raise ValueError("mask and groups need arrays in memory")
     refuse_strangers(machine, machine._bound)
 
     def trial(train: Any, test: Any) -> Trial:

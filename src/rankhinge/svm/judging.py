@@ -36,7 +36,7 @@ def _by_counts(loss: RankingLoss, scoring: str | None, one: Standing, gains: Any
         if known not in BY_COUNTS:
             what = f"scoring={scoring!r}" if scoring is not None else f"the metric of loss={loss.name!r}"
             raise ValueError(
-                f"{what} is not one of {', '.join(BY_COUNTS)}, which counts on the workers lead to: judge scores in "
+                f"{what} is not one of {', '.join(BY_COUNTS)}, which can be computed on the workers: judge scores in "
                 "memory, decision_function(X).compute() or predict(X).compute(), with rankhinge.metrics"
             )
         value, is_graded = BY_COUNTS[known], known == "ndcg"

@@ -360,7 +360,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
         container = container_of(X)
         if container is not None:
             if sample_weight is not None or mask is not None:
-                raise ValueError("sample_weight is not supported, and mask goes with arrays in memory only")
+                raise ValueError("sample_weight is not supported, and mask needs arrays in memory")
             return labels_quality_elsewhere(container, X, y, self, average)
         scores = self.decision_function(X)
         return labels_quality(get_loss(self.loss), self._kind, self.classes_, y, scores, sample_weight, mask, average)

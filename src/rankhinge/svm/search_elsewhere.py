@@ -104,8 +104,8 @@ def search_elsewhere(
             getattr(trial.training, "close", lambda: None)()
     if unfinished[0]:
         warn_user(
-            f"{unfinished[0]} fits of the search ended with a relative gap above tol: what follows may change with a "
-            "larger max_iter, or with features that are scaled",
+            f"{unfinished[0]} fits of the search ended with a relative gap above tol: the results may change with a "
+            "larger max_iter, or with scaled features",
             ConvergenceWarning,
         )
     labels = labels_of()
