@@ -17,7 +17,8 @@ pytestmark = clusters.MARKS
 
 N, D, N_CHUNKS = 20_000, 8, 8
 OPTIONS = {"bound": "convex", "C": 100.0, "tol": 1e-9, "max_iter": 300}
-# Seconds for a fit to go on, beside what it takes to make the shards anew.
+# Seconds for a fit to go on, beside the tasks that make the shards anew: to find out that they are lost and where the
+# new ones are, to connect, and to make scores and coefficients again.
 SOON = 10.0
 # Beside it: chunks are computed again, by workers that may have to start and to load the library, on a machine that may
 # have other things to do.
@@ -58,10 +59,10 @@ class Killing:
 
     def __init__(self, monkeypatch, client, moment, place, delay=0.0, n_killed=1):
         from rankhinge.dask.engine import DaskEngine
-        from rankhinge.objective.sharded.handles import Shared
 
         self.client, self.moment, self.place, self.delay, self.n_killed = client, moment, place, delay, n_killed
         self.killed = self.went_on = None
+        self.recomputing, self.over = 0.0, threading.Event()
         self.n_messages = 0
         call = DaskEngine.call
 
@@ -75,21 +76,22 @@ class Killing:
                 self.went_on = time.monotonic()
             return replies
 
-        def timed(shared, lost):
-            began = time.monotonic()
-            restore(shared, lost)
-            self.recomputing += time.monotonic() - began
+        def watched(engine, client, futures):
+            threading.Thread(target=self._watch, args=(list(futures),), daemon=True).start()
+            begin(engine, client, futures)
 
-        def timed_beginning(engine, *arguments):
-            # Where shards are built for the first time, that is what recomputation is.
-            began = time.monotonic()
-            begin(engine, *arguments)
-            self.recomputing += time.monotonic() - max(began, self.killed or began)
-
-        restore, begin, self.recomputing = Shared.restore, DaskEngine.__init__, 0.0
-        monkeypatch.setattr(DaskEngine, "__init__", timed_beginning)
+        begin = DaskEngine.__init__
+        monkeypatch.setattr(DaskEngine, "__init__", watched)
         monkeypatch.setattr(DaskEngine, "call", noted)
-        monkeypatch.setattr(Shared, "restore", timed)
+
+    def _watch(self, futures):
+        """How long the futures of shards are not there: nothing else of going on is recomputation."""
+        before = time.monotonic()
+        while self.went_on is None and not self.over.wait(0.005):
+            now = time.monotonic()
+            if self.killed is not None and any(future.status != "finished" for future in futures):
+                self.recomputing += now - max(before, self.killed)
+            before = now
 
     def _strike(self):
         if self.moment in ("amid", "inference"):
@@ -113,7 +115,10 @@ def fit_and_check(client, killing, n_workers=2, seconds_a_chunk=0.0):
     if seconds_a_chunk:
         rows = rows.map_blocks(slowly, seconds_a_chunk, dtype=X.dtype, meta=X[:0])
     with clusters.no_longer_than(240):
-        found = RankSVC(**OPTIONS).fit(rows, y)
+        try:
+            found = RankSVC(**OPTIONS).fit(rows, y)
+        finally:
+            killing.over.set()
     assert found.objective_ == pytest.approx(wanted, rel=1e-9)
     assert found.status_ == "converged"
     assert killing.killed is not None, f"there were only {killing.n_messages} messages"
