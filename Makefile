@@ -116,7 +116,7 @@ release: $(STAMPS)/release ## Build wheel and source distribution, check, instal
 	$(PY) -m twine check --strict $(RELEASE)/dist/*
 	$(PYTHON) -m venv $(RELEASE)/environment
 	$(RELEASE)/environment/$(BIN)/python -m pip install --quiet -c constraints.txt $(RELEASE)/dist/*.whl
-	cd $(RELEASE) && environment/$(BIN)/python -P ../../tools/try_release.py ../.. dist
+	cd $(RELEASE) && environment/$(BIN)/python -P ../../tools/try_release.py ../.. dist $(if $(TRIAL),--trial)
 
 clean: ## Remove everything that make has made, environments included
 	rm -rf $(VENV) $(SKLEARN_VERSIONS:%=.venv-sklearn-%) .make build dist
