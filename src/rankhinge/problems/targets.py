@@ -126,12 +126,13 @@ def _second(classes: NDArray[Any], pos_label: Any) -> NDArray[Any]:
 
 
 def _warn_of_majority(classes: NDArray[Any], share: float) -> None:
-    """Warn where words stand for classes and the later one, which is ranked first, is not the rare one."""
+    """Warn if the positive class is the more frequent one, unless the labels are 0/1 or -1/1."""
     plain = classes.dtype.kind in "biuf" and classes.tolist() in ([0, 1], [-1, 1])
     if not plain:
         other, first = classes.tolist()
         warn_user(
-            f"the label {first!r} is ranked first, and {100 * share:.3g} % of the samples have it. If you look for {other!r}, train on y == {other!r}; RankSVC also takes pos_label={other!r}"
+            f"the label {first!r} is ranked first, and {100 * share:.3g} % of the samples have it. If you look for "
+            f"{other!r}, train on y == {other!r}; RankSVC also takes pos_label={other!r}"
         )
 
 

@@ -31,7 +31,7 @@ __all__ = ["Effort", "Paths", "Point", "Starts", "choose", "follow_paths", "grid
 
 
 class Effort(NamedTuple):
-    """How much a search may do: its numbers, the tolerance and the iterations of a fit, and who watches."""
+    """How much a search may do: its numbers, the tolerance and the iterations of a fit, and its display."""
 
     policy: SearchPolicy
     tol: float

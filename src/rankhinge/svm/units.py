@@ -41,7 +41,7 @@ class Untuned(NamedTuple):
     positives_a_feature: float = 30.0
     least_reach: float = 0.03
     most_reach: float = 1.0
-    # Of several lists, however many positives they have: on 17 problems a reach of 1 ranked worse than the start.
+    # For several lists, however many positives they have: on 17 problems a reach of 1 ranked worse than the start.
     reach_of_lists: float = 0.1
     # Variance of the scores that the start's prior allows: samples for each effective feature over this, within these.
     samples_a_feature: float = 3.0
