@@ -220,6 +220,9 @@ def test_newer_and_odd_contents(tmp_path, good):
         "do not fit together: KeyError": lambda head: head["fitted"].update(coef_={"tensor": "nowhere"}),
         "no format version": lambda head: head.update(format="1"),
         "do not fit together: ValueError": lambda head: head["fitted"].update(coef_=[1]),
+        "there is no coef_, without which": lambda head: head["fitted"].pop("coef_"),
+        "there is no classes_, without which": lambda head: head["fitted"].pop("classes_"),
+        "but n_features_in_ is 9": lambda head: head["fitted"].update(n_features_in_=9),
     }
     for message, change in refusals.items():
         assert message in refused(tmp_path, rewritten(good, change))

@@ -242,4 +242,19 @@ def _restored(head: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> Any:
         if not key.isidentifier() or key.startswith("__") or callable(getattr(kind, key, None)):
             raise ModelFileError(f"{key!r} is not the name of a fitted attribute")
         setattr(model, key, decode(value, tensors))
+    _refuse_halves(model)
     return model
+
+
+def _refuse_halves(model: Any) -> None:
+    """Raise if what predictions are made of is not there, or does not fit together."""
+    decides = hasattr(type(model), "decision_function")
+    needed = {"coef_", "intercept_", "n_features_in_"} | ({"classes_", "slope_", "_kind"} if decides else set())
+    missing = sorted(name for name in needed if not hasattr(model, name))
+    if missing:
+        raise ModelFileError(f"there is no {missing[0]}, without which nothing can be predicted")
+    n_rows, d = np.shape(np.atleast_2d(model.coef_))
+    if d != model.n_features_in_:
+        raise ModelFileError(f"coef_ is for {d} features, but n_features_in_ is {model.n_features_in_}")
+    if decides and (np.shape(model.intercept_) != (n_rows,) or np.shape(model.slope_) != (n_rows,)):
+        raise ModelFileError(f"coef_ has {n_rows} rows, intercept_ and slope_ have {np.size(model.intercept_)} values")
