@@ -16,6 +16,9 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).par
 APART = DOCS / "interoperability.md"
 # Pages about what may not be installed.
 EXTRAS = {"torch", "lightgbm", "joblib", "skops", "onnx", "safetensors", "distributed", "shap", "optuna", "mlflow"}
+# Starts workers, whose sockets may be open a little longer.
+ON_WORKERS = DOCS / "scaling.md"
+WORKERS = [pytest.mark.dask, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 # At the root of the repository, and on the site.
 AT_THE_ROOT = [DOCS.parent / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 LONGEST_PARAGRAPH = 90  # words; a paragraph is one idea
@@ -35,17 +38,23 @@ def snippets(page: Path) -> list[str]:
 
 def promised(snippet: str) -> list[str]:
     """What the comments behind the calls of `print` say, without a remark (", the …")."""
-    return re.findall(r"^print\(.*\)  # (.+?)(?:, the [a-z ]+)?$", snippet, flags=re.MULTILINE)
+    return re.findall(r"^ *print\(.*\)  # (.+?)(?:, the [a-z ]+)?$", snippet, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page) and page != APART], ids=name_of)
+RUN = [page for page in PAGES if snippets(page) and page != APART]
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=WORKERS if page == ON_WORKERS else (), id=name_of(page)) for page in RUN]
+)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_snippets_run(page, tmp_path, monkeypatch, capsys):
     for library in re.findall(r"^(?:import|from) (\w+)", page.read_text("utf-8"), flags=re.MULTILINE):
         if library in EXTRAS and find_spec(library) is None:
             pytest.skip(f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "page"}
+    # As a script: what starts processes says ``if __name__ == "__main__"``.
+    namespace: dict[str, object] = {"__name__": "__main__"}
     for number, snippet in enumerate(snippets(page), start=1):
         exec(compile(snippet, f"{page.name}, snippet {number}", "exec"), namespace)
         assert capsys.readouterr().out.splitlines() == promised(snippet)
@@ -54,6 +63,14 @@ def test_snippets_run(page, tmp_path, monkeypatch, capsys):
 def test_a_promise_is_the_whole_line():
     text = "print(a)  # [2 2], the best of each bag\nprint(b)  # 1.0, 0.5\nprint(c)  # red, green\nprint(d)  # 3"
     assert promised(text) == ["[2 2]", "1.0, 0.5", "red, green", "3"]
+    assert promised("if here:\n    print(a)  # 4") == ["4"]
+
+
+def test_pages_run_as_scripts(tmp_path):
+    """What stands below ``if __name__ == "__main__"`` is run: there is no page whose only snippet does nothing."""
+    assert RUN.count(ON_WORKERS) == 1
+    assert all('if __name__ == "__main__":' in snippet for snippet in snippets(ON_WORKERS))
+    assert promised(snippets(ON_WORKERS)[0])
 
 
 def test_there_are_snippets():
