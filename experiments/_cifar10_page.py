@@ -19,6 +19,7 @@ LOSSES = {"multiclass-hinge": "0-1", "ap": "AP", "ndcg": "NDCG", "cross-entropy"
 WAYS = {
     "start": "pre-trained",
     "layers/multiclass-hinge": "layer by layer, 0-1",
+    "layers/multiclass-hinge by probability": "layer by layer, 0-1 (p)",
     "layers/ap": "layer by layer, AP",
     "layers/ndcg": "layer by layer, NDCG",
     "gradients/cross-entropy": "gradients, cross-entropy",
@@ -88,8 +89,9 @@ def differences(run: Run) -> str:
         if a:
             paper = f"The paper: {float(own) - float(binary):+.2f} ({own} against {binary})."
             lines.append(f"{name}: {compared(a, b)}. {paper}")
-            a, b = pairs(run, ours, (theirs, f"{metric} by probability"))
-            lines.append(f"{name} *ranked by probabilities*: {compared(a, b)}.")
+        a, b = pairs(run, ours, (f"{theirs} by probability", f"{metric} by probability"))
+        if a:
+            lines.append(f"{name} (p) *ranked by probabilities*: {compared(a, b)}.")
     others = [
         ("layers/ap", "start", "ap"),
         *((f"layers/{loss}", f"gradients/{loss}", "ndcg" if loss == "ndcg" else "ap") for loss in LAYERWISE),
@@ -115,14 +117,18 @@ def missing(run: Run) -> str:
 def search_table(run: Run) -> str:
     """Validation figures of each value, the chosen one marked."""
     rows = []
-    for way, loss in dict.fromkeys(tuple(key.split("/")[1:3]) for key in run.keys("search/")):
-        metric = "ndcg" if loss == "ndcg" else "ap"
-        keys = sorted(run.keys(f"search/{way}/{loss}/"), key=lambda key: -float(key.split("/")[3]))
-        found = {key.split("/")[3]: run[key][metric] for key in keys}
-        best = max(found, key=found.__getitem__)
-        mark = " *, an end" if best in (next(iter(found)), list(found)[-1]) else " *"
-        texts = [f"{value}: {100 * score:.2f}{mark if value == best else ''}" for value, score in found.items()]
-        rows.append([WAYS[f"{way}/{loss}"], "λ" if way == "layers" else "rate", METRICS[metric], ", ".join(texts)])
+    searches = {way: ("ndcg" if way.endswith("ndcg") else "ap") for way in WAYS if run.keys(f"search/{way}/")}
+    if "layers/multiclass-hinge" in searches:
+        searches["layers/multiclass-hinge by probability"] = "ap by probability"
+    for way in (way for way in WAYS if way in searches):
+        metric = searches[way]
+        keys = run.keys(f"search/{way.removesuffix(' by probability')}/")
+        found = {float(key.split("/")[3]): run[key][metric] for key in keys}
+        values = sorted(found, reverse=True)
+        best = max(values, key=found.__getitem__)
+        mark = " *, an end" if best in (values[0], values[-1]) else " *"
+        texts = [f"{value:g}: {100 * found[value]:.2f}{mark if value == best else ''}" for value in values]
+        rows.append([WAYS[way], "λ" if way.startswith("layers") else "rate", METRICS[metric], ", ".join(texts)])
     return text_table(["trained by", "", "judged by", "validation (* chosen)"], rows)
 
 
@@ -175,7 +181,7 @@ def savings(run: Run) -> str:
     if not lines:
         return ""
     noise = (
-        f"Outside inference the work is the same, and took {' and '.join(spreads)}: that spread is noise. Below, its "
+        f"Outside inference the work is the same, and took {' and '.join(spreads)}:\nthat spread is noise. Below, its "
         "mean over the methods counts.\n"
     )
     return "\n".join([noise, *lines])
@@ -227,12 +233,12 @@ def time_part(run: Run) -> str:
     if run.keys("time/"):
         parts += [
             f"The three layers as above, on all {run.facts['n_train']} training images of the first seed in the same "
-            f"blocks of {run.facts['block_size']}, by each\nmethod of inference, without validation. One thread; "
+            f"blocks of {run.facts['block_size']},\nby each method of inference, without validation. One thread; "
             "seconds of the processor, measured once.\n",
             time_table(run),
             "",
             savings(run),
-            "\nThe network's own work bounds what faster inference can save. The paper does not give the size of its "
+            "\nThe network's own work bounds what faster inference can save. The paper does not give the size of its\n"
             "blocks; the share of inference grows with it.\n",
         ]
     if run.keys("size/"):
@@ -298,7 +304,7 @@ def page(run: Run) -> str:
             "\nPer cent on the test images, each class against the rest, mean over the classes; ± is over the seeds.\n"
             "*By probability*: a softmax normalises the scores of an image before images are ranked. Losses that\n"
             "compare the scores of one image with each other (cross-entropy, 0-1) do not make those of different\n"
-            "images comparable.\n",
+            "images comparable. *(p)*: λ is chosen by mean AP by probability, else by mean AP by scores.\n",
             missing(run) + differences(run),
             "",
         ]

@@ -131,14 +131,14 @@ def search(run: Run, first: Seed) -> None:
                 top, bottom = top - higher, bottom + lower
 
 
-def chosen(run: Run, way: str, loss: str) -> float:
-    """The best value by the loss's own metric on validation images, by mean AP where it has none."""
-    best = max(run.keys(f"search/{way}/{loss}/"), key=lambda key: run[key][judge(loss)])
+def chosen(run: Run, way: str, loss: str, metric: str = "") -> float:
+    """The best value on validation images: by this metric, else by the loss's own, by mean AP where it has none."""
+    best = max(run.keys(f"search/{way}/{loss}/"), key=lambda key: run[key][metric or judge(loss)])
     return float(best.rsplit("/", 1)[1])
 
 
-def layers(run: Run, one: Seed, loss: str, test: Part) -> Any:
-    lam = chosen(run, "layers", loss)
+def layers(run: Run, one: Seed, loss: str, test: Part, metric: str = "") -> Any:
+    lam = chosen(run, "layers", loss, metric)
     network, facts = by_layers(one.start(), loss, lam, one.train, one.validation, one.settings, one.seed)
     return {**facts, "value": lam, "validation": quality(network, one.validation), "test": quality(network, test)}
 
@@ -192,6 +192,10 @@ def plan(run: Run, seeds: list[Seed], test: Part) -> list[tuple[str, Callable[[]
             (f"layers/{loss}/{one.seed}", lambda one=one, loss=loss: layers(run, one, loss, test))
             for loss in LAYERWISE_LOSSES
         ]
+        # Ranked by probabilities, the 0-1 loss wants another λ than ranked by scores.
+        metric = "ap by probability"
+        key = f"layers/multiclass-hinge by probability/{one.seed}"
+        cells.append((key, lambda one=one, metric=metric: layers(run, one, "multiclass-hinge", test, metric)))
     cells += [
         (f"time/{loss}/{method}", lambda loss=loss, method=method: timed(run, seeds[0], loss, method))
         for loss in RANKING_LOSSES
