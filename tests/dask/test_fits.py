@@ -46,6 +46,70 @@ def test_as_in_memory(client, chunks, options):
     assert not clusters.shards_left(client)
 
 
+BOUNDS = [{"bound": "convex", "C": 10.0}, {"bound": "tight"}]
+
+
+@pytest.mark.slow
+def test_four_processes():
+    X, scores = data()
+    y = (scores[:, 0] > 4).astype(int)
+    with clusters.started(4) as four:
+        rows = da.from_array(X, chunks=(250, D)).persist()
+        distributed.wait(rows)
+        # All four have some.
+        assert len({where for held in four.who_has(rows).values() for where in held}) == 4
+        for options, tol, rel in ((BOUNDS[0], 1e-8, 1e-6), (BOUNDS[1], 1e-3, 1e-2)):
+            expected = RankSVC(tol=tol, **options).fit(X, y)
+            found = RankSVC(tol=tol, **options).fit(rows, y)
+            assert found.status_ == "converged"
+            assert found.objective_ == pytest.approx(expected.objective_, rel=rel)
+
+
+def test_chunks_of_one_row(client):
+    """A shard for each sample: most have no positive, some no negative."""
+    X, scores = data(40)
+    y = (scores[:, 0] > 2).astype(int)
+    options = {"bound": "convex", "C": 10.0, "tol": 1e-8}
+    expected = RankSVC(**options).fit(X, y)
+    found = RankSVC(**options).fit(da.from_array(X, chunks=(1, D)), da.from_array(y, chunks=1))
+    assert found.gap_ <= options["tol"]
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_bounds_at_the_tolerance_that_is_the_default(client, C):
+    """Each has proved its own: neither dual bound is above the other's objective."""
+    X, scores = data()
+    y = (scores[:, 0] > 4).astype(int)
+    here = RankSVC(bound="convex", C=C).fit(X, y)
+    there = RankSVC(bound="convex", C=C).fit(da.from_array(X, chunks=(700, D)), y)
+    for model in (here, there):
+        assert 0 < model.dual_objective_ <= model.objective_
+        assert model.gap_ <= model.tol
+    assert there.dual_objective_ <= here.objective_
+    assert here.dual_objective_ <= there.objective_
+
+
+@pytest.mark.filterwarnings("ignore:the lengths of the")
+@pytest.mark.parametrize("labels", ["series", "array"])
+def test_a_frame(client, labels):
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    X, scores = data()
+    frame = pandas.DataFrame(X, columns=[f"feature {k}" for k in range(D)])
+    y = pandas.Series((scores[:, 0] > 4).astype(int))
+    options = {"bound": "convex", "C": 10.0, "tol": 1e-7}
+    expected = RankSVC(**options).fit(frame, y)
+    rows = frames.from_pandas(frame, npartitions=5)
+    found = RankSVC(**options).fit(rows, frames.from_pandas(y, npartitions=3) if labels == "series" else y.to_numpy())
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    assert found.feature_names_in_.tolist() == frame.columns.tolist()
+    np.testing.assert_allclose(found.decision_function(rows).compute(), found.decision_function(frame))
+    assert found.score(rows, frames.from_pandas(y, npartitions=3)) == pytest.approx(found.score(frame, y), rel=1e-9)
+    with pytest.raises(ValueError, match="are not those of the fit"):
+        found.predict(rows.rename(columns={"feature 0": "another"}))
+
+
 CUTS = {"ap@200": "convex", "recall@20%": "convex", "ap@10": "tight"}
 
 
