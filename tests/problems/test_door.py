@@ -32,7 +32,9 @@ class Remote:
         if name not in OFFERED:
             raise AttributeError(name)
         value = getattr(self._inside, name)
-        return (lambda *a, **k: _sealed(value(*_open(a), **k))) if callable(value) else value
+        if not callable(value):
+            return value
+        return lambda *a, **k: _sealed(value(*_open(a), **dict(zip(k, _open(k.values()), strict=True))))
 
     def part(self, problems):
         return Remote(self._inside.part(problems))
