@@ -10,7 +10,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import one_list
-from rankhinge.solvers import Descent, Tight, make_solver
+from rankhinge.solvers import Descent, Tight, look, make_solver
 
 SCALE = 20.0
 
@@ -110,6 +110,41 @@ def test_too_few_iterations_leave_the_best_so_far():
     assert result.objective[0] == pytest.approx(value(objective, result.coef, centre, C)[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("n_problems", [1, 2])
+@pytest.mark.parametrize("pull", [0.01, 30.0])
+def test_what_is_known_of_the_centre_is_not_looked_at_again(monkeypatch, n_problems, pull):
+    X, relevant, centre = overlapping(n_problems=n_problems)
+    objective, C = objective_of(X, relevant), np.full(n_problems, pull * SCALE**2)
+    expected = Tight(objective, C, centre=centre).run()
+    known = look(objective, objective.evaluate_tight, centre, np.arange(n_problems))
+    passes = []
+    for name in ("score", "adjoint"):
+        original = getattr(objective, name)
+        monkeypatch.setattr(objective, name, lambda *a, original=original: passes.append(a) or original(*a))
+    result = Tight(objective, C, centre=centre, known=known).run()
+    assert result.n_passes == expected.n_passes == len(passes) + known.n_passes
+    np.testing.assert_array_equal(result.coef, expected.coef)
+    assert not any(np.array_equal(first, centre) for first, *_ in passes[:-1])
+
+
+def test_a_descent_that_goes_on_from_another_knows_what_a_look_there_finds():
+    X, relevant, centre = overlapping(n_problems=2)
+    objective, C, everything = objective_of(X, relevant), np.array([1.0, 30.0]) * SCALE**2, np.arange(2)
+    tight = objective.evaluate_tight
+    descent = Descent(objective, tight, C, centre, look(objective, tight, centre, everything), tol=0.0)
+    for _ in range(4):
+        descent.step()
+    known = descent.known(everything)
+    anew = look(objective, tight, known.weights, everything)
+    np.testing.assert_allclose(known.scores.values, anew.scores.values, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(known.value, anew.value, rtol=1e-9)
+    np.testing.assert_allclose(known.loss, anew.loss, rtol=1e-9)
+    np.testing.assert_allclose(known.slopes, anew.slopes, rtol=1e-9, atol=1e-12)
+    descent.keep(np.array([True, False]))
+    assert descent.known(everything) is None
+    np.testing.assert_array_equal(descent.known(np.arange(1)).weights, known.weights[:, :1])
+
+
 def test_planes_of_an_earlier_run_are_still_valid():
     X, relevant, centre = overlapping()
     objective, C = objective_of(X, relevant), np.array([5.0 * SCALE**2])
@@ -130,7 +165,9 @@ def test_descent_on_a_convex_function_reaches_its_minimum():
     X, relevant, _ = overlapping()
     objective, C = objective_of(X, relevant), np.array([3.0])
     centre = np.zeros((X.shape[1], 1))
-    descent = Descent(objective, objective.evaluate, C, centre, centre, np.arange(1), tol=1e-9)
+    descent = Descent(
+        objective, objective.evaluate, C, centre, look(objective, objective.evaluate, centre, np.arange(1)), tol=1e-9
+    )
     values = [descent.states[0].value]
     while descent.active.size:
         descent.step()
@@ -153,7 +190,9 @@ def test_descent_agrees_with_a_library_on_a_smooth_function():
         return evaluation(np.log(np.cosh(away)).sum(axis=1), np.zeros(1), slope)
 
     centre = np.zeros((6, 1))
-    descent = Descent(objective, smooth, np.array([2.0]), centre, centre, np.arange(1), tol=1e-14)
+    descent = Descent(
+        objective, smooth, np.array([2.0]), centre, look(objective, smooth, centre, np.arange(1)), tol=1e-14
+    )
     while descent.active.size:
         descent.step()
     expected = minimize(lambda w: 0.5 * w @ w + 2.0 * np.log(np.cosh(X @ w - target)).sum(), np.zeros(6), tol=1e-12)

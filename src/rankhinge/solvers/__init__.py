@@ -13,7 +13,7 @@ from rankhinge.solvers.base import Solver
 from rankhinge.solvers.bundle import Bundle, QuasiNewton
 from rankhinge.solvers.checkpoint import Checkpoint, CheckpointError, Saved
 from rankhinge.solvers.deadline import NEVER, Deadline
-from rankhinge.solvers.descent import Descent
+from rankhinge.solvers.descent import Descent, Known, look
 from rankhinge.solvers.in_turn import InTurn
 from rankhinge.solvers.planes import PlaneSolver
 from rankhinge.solvers.protocol import Objective, PayloadObjective, Planes, SolverResult
@@ -28,6 +28,7 @@ __all__ = [
     "Deadline",
     "Descent",
     "InTurn",
+    "Known",
     "Objective",
     "PayloadObjective",
     "PlaneSolver",
@@ -37,6 +38,7 @@ __all__ = [
     "Solver",
     "SolverResult",
     "Tight",
+    "look",
     "make_solver",
     "seed_of",
     "solver_class",

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankhinge.solvers.descent import Descent
+from rankhinge.solvers.descent import Descent, look
 from rankhinge.solvers.planes import PlaneSolver
 from rankhinge.solvers.protocol import Array, Handle, Objective, SpanObjective, payloads_of
 from rankhinge.solvers.subspace import Cut, Probe, extension, narrowing, search
@@ -90,6 +90,8 @@ class Bundle(PlaneSolver):
         for each feature (of sparse features: for each entry of a row), and always where the objective has no spans.
     random_state : int, optional
         Seed of the parts.
+    start_scores : handle, optional
+        Scores of the start, of all problems to be solved, if they are known: the opening need not find them.
     **options
         As for `PlaneSolver`.
     """
@@ -108,6 +110,7 @@ class Bundle(PlaneSolver):
         n_turns: int | None = None,
         opening: bool | None = None,
         random_state: int | None = None,
+        start_scores: Handle | None = None,
         **options: Any,
     ) -> None:
         super().__init__(objective, C, **options)
@@ -122,7 +125,7 @@ class Bundle(PlaneSolver):
         self._has_spans = isinstance(objective, SpanObjective)
         if opening is None:
             opening = not self._has_spans or objective.n_samples * K >= OPENING.samples_per_feature * d
-        self._opens = opening
+        self._opens, self._start_scores = opening, start_scores if opening else None
         self._descent: Descent | None = None
         self._shrinkage: dict[int, list[float]] = {}
         self.generator = np.random.default_rng(0 if random_state is None else random_state)
@@ -177,10 +180,12 @@ class Bundle(PlaneSolver):
     def _open(self, active: np.ndarray) -> None:
         """A quasi-Newton step of all problems; where it leads, they are cut."""
         if self._descent is None:
+            start = look(self.objective, self.evaluate, self.start[:, active], active, self._start_scores)
+            self._start_scores = None
             self._descent = Descent(
-                self.objective, self.evaluate, self.C, self.centre, self.start, active, tol=0.0, n_pairs=OPENING.n_pairs
+                self.objective, self.evaluate, self.C, self.centre, start, tol=0.0, n_pairs=OPENING.n_pairs
             )
-            before, moved = 0, active
+            before, moved = -start.n_passes, active
         else:
             descent, before = self._descent, self._descent.n_passes
             staying = np.isin(descent.active, active)

@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rankhinge.solvers.protocol import Array, Evaluation, Handle, Objective, payloads_of
+from rankhinge.solvers.protocol import Array, Evaluation, Handle, Indices, Objective, payloads_of
 
-__all__ = ["Descent"]
+__all__ = ["Descent", "Known", "look"]
+
+
+Evaluate: TypeAlias = Callable[[Handle], Evaluation]
 
 
 class LineSearch(NamedTuple):
@@ -39,15 +42,61 @@ class LineSearch(NamedTuple):
 LINE = LineSearch()
 
 
+class Known(NamedTuple):
+    """What is known of f at one point of each of m problems, so that it need not be evaluated there again.
+
+    Attributes
+    ----------
+    problems : (m,)
+    weights : (d, m)
+    scores : handle
+    value, loss : (m,)
+        f, and the offset of its plane.
+    slopes : (d, m)
+        Of the planes.
+    n_passes : int
+        That it took to find out.
+    payloads : callable
+        What the plane of each column is to carry.
+    reaches : (m,), optional
+        As of `Plane`, for scores that were added up on the way there.
+    """
+
+    problems: Indices
+    weights: Array
+    scores: Handle
+    value: Array
+    loss: Array
+    slopes: Array
+    n_passes: int
+    payloads: Callable[[int], Array | float] = lambda column: 0.0
+    reaches: Array | None = None
+
+
+def look(
+    objective: Objective, evaluate: Evaluate, weights: Array, problems: Indices, scores: Handle | None = None
+) -> Known:
+    """The value of f and its slopes at some points (d, m), whose scores may be known: one pass or two."""
+    n_passes = 1
+    if scores is None:
+        elsewhere = bool(weights.any())
+        scores = objective.score(weights, problems) if elsewhere else objective.zeros(problems)
+        n_passes += elsewhere
+    found = evaluate(scores)
+    slopes, payloads = objective.adjoint(found.coefficients), payloads_of(objective, found.coefficients)
+    return Known(problems, weights, scores, found.value, found.loss, slopes, n_passes, payloads)
+
+
 class Plane(NamedTuple):
     """Where f was evaluated last: ``offset + slope @ w``, which lies below f if that is convex.
 
-    `miss` is by how much it misses f there, `reach` the length of the longest point so far, whose rounding the scores
-    have inherited; `payload` is what the objective has it carry.
+    `value` is f there, `miss` by how much the plane misses it. `reach` is the length of the longest point so far, whose
+    rounding the scores have inherited; `payload` is what the objective has it carry.
     """
 
     offset: float
     slope: Array
+    value: float
     miss: float
     reach: float
     payload: Array | float = 0.0
@@ -58,7 +107,7 @@ def _plane(
 ) -> Plane:
     """The plane that was cut at w, where f is `value`; `reach` is that of the plane before."""
     miss = abs(offset + float(slope @ w) - value)
-    return Plane(offset, slope, miss, max(reach, float(np.linalg.norm(w))), payload)
+    return Plane(offset, slope, value, miss, max(reach, float(np.linalg.norm(w))), payload)
 
 
 class _Found(NamedTuple):
@@ -166,9 +215,8 @@ class Descent:
         ``evaluate(scores)``: f and its subgradient for each column of a handle, as an `Evaluation`.
     C : (K,)
     centre : (d, K)
-    start : (d, K)
-    problems : (m,)
-        Those to be treated, ascending.
+    start : Known
+        Where it begins, and with which of the problems, ascending.
     tol : float
         A problem ends when the last iterations have lowered G by less than this part of it.
     n_pairs : int
@@ -183,36 +231,34 @@ class Descent:
     states : dict of State
         Of each problem.
     n_passes : int
+        Since the start was known.
     """
 
     def __init__(
         self,
         objective: Objective,
-        evaluate: Callable[[Handle], Evaluation],
+        evaluate: Evaluate,
         C: Array,
         centre: Array,
-        start: Array,
-        problems: np.ndarray,
+        start: Known,
         *,
         tol: float,
         n_pairs: int = 12,
         window: int = 5,
     ) -> None:
         self.objective, self.evaluate, self.C, self.centre, self.tol = objective, evaluate, C, centre, tol
-        self.active = np.asarray(problems, dtype=np.int64)
+        self.active = self._scored = start.problems
+        self._scores = start.scores
         self.n_passes = 0
-        points = start[:, self.active]
-        self._scores = self._score(points, self.active)
-        found = evaluate(self._scores)
-        slopes, payloads = objective.adjoint(found.coefficients), payloads_of(objective, found.coefficients)
-        self.n_passes += 1
         with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(np.linalg.norm(C[self.active] * slopes)):
+            if not np.isfinite(np.linalg.norm(C[self.active] * start.slopes)):
                 raise ValueError("the features are so large that squares of slopes overflow: scale them")
         self.states: dict[int, State] = {}
+        reaches = np.zeros(self.active.size) if start.reaches is None else start.reaches
         for c, k in enumerate(self.active.tolist()):
-            w, bare = points[:, c].copy(), float(found.value[c])
-            away, plane = w - centre[:, k], _plane(float(found.loss[c]), slopes[:, c], w, bare, 0.0, payloads(c))
+            w, bare = start.weights[:, c].copy(), float(start.value[c])
+            plane = _plane(float(start.loss[c]), start.slopes[:, c], w, bare, float(reaches[c]), start.payloads(c))
+            away = w - centre[:, k]
             value = 0.5 * float(away @ away) + float(C[k]) * bare
             recent = deque([value], maxlen=window + 1)
             self.states[k] = State(w, value, away + C[k] * plane.slope, plane, deque(maxlen=n_pairs), recent)
@@ -222,7 +268,7 @@ class Descent:
         states = [self.states[k] for k in self.active.tolist()]
         steepest = [not state.pairs for state in states]
         trials = [_Trial(s, s.direction(), s.w - self.centre[:, k]) for k, s in zip(self.active, states)]
-        ahead = self._score(np.stack([trial.direction for trial in trials], axis=1), self.active)
+        ahead = self._score(np.stack([trial.direction for trial in trials], axis=1))
         self._search(ahead, trials)
         moved = np.flatnonzero([trial.found is not None for trial in trials])
         if moved.size:
@@ -240,9 +286,29 @@ class Descent:
 
     def keep(self, going: np.ndarray) -> None:
         """Go on with these of the active problems only, (m,) bool."""
-        if going.any():
-            self._scores = self.objective.select(self._scores, np.flatnonzero(going))
         self.active = self.active[going]
+        # The last to end keep their scores, for those who go on from there.
+        if self.active.size:
+            self._scores = self.objective.select(self._scores, np.flatnonzero(going))
+            self._scored = self.active
+
+    def known(self, problems: Indices) -> Known | None:
+        """What is known where these problems are; None if some have ended before others, and their scores are gone."""
+        if not np.array_equal(problems, self._scored):
+            return None
+        states = [self.states[k] for k in problems.tolist()]
+        planes = [state.plane for state in states]
+        return Known(
+            problems,
+            weights=np.stack([state.w for state in states], axis=1),
+            scores=self._scores,
+            value=np.array([plane.value for plane in planes]),
+            loss=np.array([plane.offset for plane in planes]),
+            slopes=np.stack([plane.slope for plane in planes], axis=1),
+            n_passes=0,
+            payloads=[plane.payload for plane in planes].__getitem__,
+            reaches=np.array([plane.reach for plane in planes]),
+        )
 
     def _search(self, ahead: Handle, trials: list[_Trial]) -> None:
         """Line searches side by side: an inference for each that has not ended."""
@@ -279,8 +345,8 @@ class Descent:
             plane = _plane(one.offset, slope.copy(), w, one.bare, states[c].plane.reach, payloads(place))
             states[c].move(w, value, gradient, plane)
 
-    def _score(self, weights: Array, problems: np.ndarray) -> Handle:
+    def _score(self, weights: Array) -> Handle:
         if not weights.any():
-            return self.objective.zeros(problems)
+            return self.objective.zeros(self.active)
         self.n_passes += 1
-        return self.objective.score(weights, problems)
+        return self.objective.score(weights, self.active)

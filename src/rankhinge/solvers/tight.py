@@ -32,7 +32,7 @@ import numpy as np
 from rankhinge.solvers.base import CONVERGED, MAX_ITER, RUNNING, Solver
 from rankhinge.solvers.bundle import Bundle
 from rankhinge.solvers.certificate import Carrying
-from rankhinge.solvers.descent import Descent
+from rankhinge.solvers.descent import Descent, Known, look
 from rankhinge.solvers.protocol import Array, Planes, TightObjective
 
 __all__ = ["Tight"]
@@ -67,6 +67,8 @@ class Tight(Solver):
     C : (K,)
     centre : (d, K)
         ``w0``.
+    known : Known, optional
+        T of all problems at the centre, if they begin there and somebody has looked; its passes are counted.
     certify : bool
         Without it the descent alone is run, and there is no gap.
     random_state : int, optional
@@ -82,6 +84,7 @@ class Tight(Solver):
         objective: TightObjective,
         C: Array,
         *,
+        known: Known | None = None,
         certify: bool = True,
         random_state: int | None = None,
         **options: Any,
@@ -96,6 +99,8 @@ class Tight(Solver):
         self._carrying: dict[int, Carrying] = {}
         self._counted = 0.0
         self._descent: Descent | None = None
+        # T where the next descent begins.
+        self._known = known
         # The current C. It rises to the final C, unless the run continues an earlier one.
         self._present = self.C.copy()
         self._gently = options.get("start") is None
@@ -157,13 +162,14 @@ class Tight(Solver):
         elif self._descent is None and self.certify and not self.n_iter[active].any():
             self._compare_with_centre(active)
         if self._descent is None:
-            start = np.stack([w for _, w in self.best], axis=1)
             tol = POLICY.finer * self.tol * (POLICY.coarser if self._climbing(active) else 1.0)
-            evaluate = self.objective.evaluate_tight
+            evaluate, points = self.objective.evaluate_tight, np.stack([self.best[k][1] for k in active], axis=1)
+            start = self._known or look(self.objective, evaluate, points, active)
+            self.n_passes += start.n_passes
             self._descent = Descent(
-                self.objective, evaluate, self._present, self.centre, start, active, tol=tol, window=POLICY.window
+                self.objective, evaluate, self._present, self.centre, start, tol=tol, window=POLICY.window
             )
-            self._counted, self._in_stage = 0.0, 0
+            self._counted, self._in_stage, self._known = 0.0, 0, None
         elif self._descent.active.size:
             self._descent.step()
         self._in_stage += 1
@@ -174,6 +180,9 @@ class Tight(Solver):
         if self._climbing(active):
             if ended or self._in_stage > POLICY.stage:
                 self._present = np.minimum(POLICY.factor * self._present, self.C)
+                # The next descent goes on from here, unless C has made an earlier point the best.
+                if all(self.best[k][1] is self._descent.states[k].w for k in active.tolist()):
+                    self._known = self._descent.known(active)
                 self._descent = None
         elif ended:
             self._descent = None
@@ -187,16 +196,12 @@ class Tight(Solver):
         return bool(np.any(self._present[active] < self.C[active]))
 
     def _begin_gently(self, active: np.ndarray) -> None:
-        """Evaluate the start, and begin with a C at which the loss moves w by a small part of its length only."""
-        points = self.start[:, active]
-        scores = self.objective.score(points, active)
-        found = self.objective.evaluate_tight(scores)
-        slopes = self.objective.adjoint(found.coefficients)
-        self.n_passes += 2
-        for c, k in enumerate(active):
-            value = self.regulariser(k, points[:, c]) + self.C[k] * float(found.value[c])
-            self.offer(int(k), value, points[:, c].copy())
-            length, pull = np.linalg.norm(points[:, c]), np.linalg.norm(slopes[:, c])
+        """Begin at the start, with a C at which the loss moves w by a small part of its length only."""
+        evaluate = self.objective.evaluate_tight
+        self._known = known = self._known or look(self.objective, evaluate, self.start[:, active], active)
+        for k, w, value, slope in zip(active.tolist(), known.weights.T, known.value.tolist(), known.slopes.T):
+            self.offer(k, self.regulariser(k, w) + self.C[k] * value, w.copy())
+            length, pull = np.linalg.norm(w), np.linalg.norm(slope)
             if self.C[k] * pull > POLICY.gentle * length > 0:
                 self._present[k] = POLICY.gentle * length / pull
 
@@ -226,6 +231,7 @@ class Tight(Solver):
         if active.size == 0:
             return
         points = np.stack([w for _, w in self.best], axis=1)
+        # The convex problem begins where T is left, at the same scores.
         scores = self.objective.score(points[:, active], active)
         reference = self.objective.reference(scores).coefficients
         self._slopes[active] = self.objective.adjoint(reference).T
@@ -244,6 +250,7 @@ class Tight(Solver):
             centre=self.centre,
             problems=active,
             random_state=self.random_state,
+            start_scores=scores,
         )
         self._counted = 0.0
 

@@ -116,29 +116,21 @@ def _begin_tight(
         if not found.coef.any():
             raise course.interrupt from error
     try:
-        centre, unit = _around(objective, found.coef, scale)
+        unit, known = unit_of_C(objective, *rescaled(objective, found.coef, scale))
     except KeyboardInterrupt as error:
         # The start has been found. The rest takes hardly any time beside that.
         course.interrupt = error
-        centre, unit = _around(objective, found.coef, scale)
+        unit, known = unit_of_C(objective, *rescaled(objective, found.coef, scale))
+    centre = known.weights
     if not centre.any(axis=0).all() and course.interrupt is None and not tuning.deadline.passed:
         _warn_of_flat_starts(objective, centre)
     C = reach * unit
     chosen = {"C_": C, "reach_": reach, "scale_": scale, "init_coef_": coordinates.everywhere(centre.T.copy())}
     if isinstance(init, str):
         chosen["init_C_"] = init_C
-    solver = Tight(objective, C, centre=centre, random_state=seed_of(machine.random_state), **options)
-    # One for the spread of the start, two for the unit of C.
-    solver.n_passes = found.n_passes + 3 + coordinates.back
+    solver = Tight(objective, C, centre=centre, known=known, random_state=seed_of(machine.random_state), **options)
+    solver.n_passes = found.n_passes + coordinates.back
     return solver, chosen
-
-
-def _around(
-    objective: FitObjective, start: NDArray[np.float64], scale: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The centre that a start (d, K) makes, and the unit of C there."""
-    centre = rescaled(objective, start, scale)
-    return centre, unit_of_C(objective, centre)
 
 
 def _begin_again(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.solvers import Descent
+from rankhinge.solvers import Descent, look
 from rankhinge.svm._fitting import interrupts
 from rankhinge.svm.protocol import FitObjective
 
@@ -70,12 +70,14 @@ def fit_logistic(
     centre = np.zeros((objective.n_features, K))
     coef = centre.copy() if start is None else start.copy()
     problems = np.arange(K) if problems is None else problems
-    descent = Descent(objective, objective.logistic(), C, centre, coef, problems, tol=tol, window=window)
+    loss = objective.logistic()
+    begun = look(objective, loss, coef[:, problems], problems)
+    descent = Descent(objective, loss, C, centre, begun, tol=tol, window=window)
 
     def reached() -> Start:
         for k in problems.tolist():
             coef[:, k] = descent.states[k].w
-        return Start(coef, descent.n_passes, descent.active.size)
+        return Start(coef, begun.n_passes + descent.n_passes, descent.active.size)
 
     try:
         with interrupts():

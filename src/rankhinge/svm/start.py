@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
-from rankhinge.solvers import NEVER, Deadline, make_solver
+from rankhinge.solvers import NEVER, Deadline, Known, make_solver
+from rankhinge.solvers.protocol import Handle
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
 from rankhinge.svm.logistic import InterruptedStart, Start, fit_logistic
 from rankhinge.svm.protocol import FitObjective
@@ -123,30 +124,40 @@ def given_start(init: Any, n_problems: int, n_features: int) -> NDArray[np.float
     return normalised
 
 
-def rescaled(objective: FitObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coefficients (d, K) whose scores have the standard deviations `scale` within the lists; one pass over X.
+def rescaled(
+    objective: FitObjective, coef: NDArray[np.float64], scale: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Handle]:
+    """Coefficients (d, K) whose scores have the standard deviations `scale` within the lists, and these scores.
 
-    Where all scores of a list are equal, no factor will do: 0.
+    One pass over X. Where all scores of a list are equal, no factor will do: 0.
     """
-    spread = objective.spread(objective.score(coef, np.arange(objective.n_problems)))
+    everything = np.arange(objective.n_problems)
+    scores = objective.score(coef, everything)
+    spread = objective.spread(scores)
     factor = np.divide(scale, spread, out=np.zeros_like(spread), where=spread > 0)
-    rescaled: NDArray[np.float64] = coef * factor
-    return rescaled
+    return coef * factor, objective.along(objective.zeros(everything), scores, factor)
 
 
-def unit_of_C(objective: FitObjective, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``‖w₀‖ / ‖∇T(w₀)‖`` of each problem, for centres (d, K); two passes over X."""
-    scores = objective.score(centre, np.arange(objective.n_problems))
-    found = objective.apart(objective.evaluate_tight(scores).coefficients)
+def unit_of_C(
+    objective: FitObjective, centre: NDArray[np.float64], scores: Handle
+) -> tuple[NDArray[np.float64], Known]:
+    """``‖w₀‖ / ‖∇T(w₀)‖`` of each problem, for centres (d, K) with these scores, and T there; one pass over X.
+
+    What is known of T has taken two, with the one for the scores.
+    """
+    tight = objective.evaluate_tight(scores)
+    found = objective.apart(tight.coefficients)
+    slopes = found.rising + found.falling
     # Columns without entries do not count.
     length = np.linalg.norm(centre * found.occupied[:, None], axis=0)
-    slope = np.linalg.norm(found.rising + found.falling, axis=0)
+    slope = np.linalg.norm(slopes, axis=0)
     # Of samples that are tied the coefficients cancel, or their features do: what is left then is rounding.
     whole = np.linalg.norm(found.rising, axis=0) + np.linalg.norm(found.falling, axis=0)
     changes = (found.sizes > _ROUNDING) & (slope > _ROUNDING * whole)
     # Where the loss does not change, or there is no start, any C will do.
     unit = np.divide(length, slope, out=length**2, where=changes)
-    return np.where(unit > 0, unit, 1.0)
+    known = Known(np.arange(objective.n_problems), centre, scores, tight.value, tight.loss, slopes, n_passes=2)
+    return np.where(unit > 0, unit, 1.0), known
 
 
 def unit_of_init_C(init: Any, n_samples: NDArray[np.int64], bearing: Bearing) -> NDArray[np.float64]:

@@ -200,7 +200,7 @@ def _centres(groups: Sequence[Batch], starts: Starts, scales: NDArray[np.float64
         # Where the path of starts was cut short, the last is what there is.
         own = [starts.coefs[run.part, run.unit] for run in group.runs]
         start = np.stack([c[min(int(best[k]), len(c) - 1)] for c, k in zip(own, group.problems)], axis=1)
-        centres.append(rescaled(group.objective, start, scales[group.problems, group.lanes]))
+        centres.append(rescaled(group.objective, start, scales[group.problems, group.lanes])[0])
     return centres
 
 
@@ -209,7 +209,8 @@ def _units(groups: Sequence[Batch], centres: list[NDArray[np.float64]], shape: t
     sums, counts = np.zeros(shape), np.zeros(shape)
     for group, centre in zip(groups, centres, strict=True):
         place = (group.problems, group.lanes)
-        np.add.at(sums, place, np.log(unit_of_C(group.objective, centre)))
+        scores = group.objective.score(centre, np.arange(group.objective.n_problems))
+        np.add.at(sums, place, np.log(unit_of_C(group.objective, centre, scores)[0]))
         np.add.at(counts, place, 1.0)
     units: NDArray[np.float64] = np.exp(sums / np.maximum(counts, 1.0))
     return units
