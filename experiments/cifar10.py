@@ -2,7 +2,7 @@
 
 ``make experiments ONLY=cifar10 ARGS=--fetch`` gets all five batches by npm into the user's cache first; without them
 the first batch is used. It computes what is missing in ``results/cifar10.json`` and writes
-``docs/experiments/cifar10.md``. One thread, some thirty minutes of it. λ of each loss and the rates of the gradients
+``docs/experiments/cifar10.md``. One thread, some twenty minutes of it. λ of each loss and the rates of the gradients
 are chosen on validation images; test images are looked at once, by the machines that were chosen.
 """
 
