@@ -21,6 +21,8 @@ EXTRAS_browser := browser,docs,test
 EXTRAS_release := release
 # What is installed beside them without its dependencies.
 ALONE_bench := libauc
+# CatBoost asks for plotting libraries, too; of what it imports only six is not there.
+ALONE_experiments := catboost six
 
 SKLEARN_VERSIONS := 1.6 1.7 1.8 newest
 SKLEARN_TESTS := $(SKLEARN_VERSIONS:%=test-sklearn-%)

@@ -14,9 +14,8 @@ def check_suitable(loss: str | RankingLoss, n_positives: int, n_negatives: int) 
 
     Of the papers' four conditions this checks C3: ``t(j + 1, i) ≥ t(j, i)`` for all j, i, up to rounding. C1 (the loss
     depends on the ± pattern only) and C2 (it decomposes over the negatives) hold for every loss given by a step. C4
-    (the step takes constant time) is not checked: it affects speed only. Steps must also be finite, with ``t(j, i) ≤
-    0`` and
-    ``Σ -t ≤ 1``, so that the loss lies in [0, 1]. The check evaluates the step O(P N) times.
+    (the step takes constant time) is not checked: it affects speed only. Steps must also be finite, with
+    ``t(j, i) ≤ 0`` and ``Σ -t ≤ 1``, so that the loss lies in [0, 1]. The check evaluates the step O(P N) times.
 
     Parameters
     ----------

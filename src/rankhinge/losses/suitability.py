@@ -41,8 +41,7 @@ class SuitabilityReport:
         Which condition fails and where. Empty if the loss is suitable.
     witness : dict
         The numbers of the failure. Empty if the loss is suitable. If the step falls with j, it also holds ``scores``
-        and
-        ``relevant`` of a small list on which the best ranks of two negatives, ``ranks``, are out of order.
+        and ``relevant`` of a small list on which the best ranks of two negatives, ``ranks``, are out of order.
 
     Examples
     --------
