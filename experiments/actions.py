@@ -200,12 +200,11 @@ def work(run: Run) -> None:
             data = shortened(data)
         for loss in ("ap", "zero-one", "ndcg"):
             convex(run, data, preparation, loss)
-        if preparation == "norm":
-            for percent in KEPT[:1] if run.quick else KEPT:
-                approximate(run, data, preparation, percent)
-            for name in RIVALS:
-                for k in range(len(data.classes)):
-                    rival(run, data, preparation, name, k)
+        for percent in KEPT[:1] if run.quick else KEPT:
+            approximate(run, data, preparation, percent)
+        for name in RIVALS:
+            for k in range(len(data.classes)):
+                rival(run, data, preparation, name, k)
         if not run.quick:
             tight(run, data, preparation)
         run.facts = {"classes": list(data.classes)}
