@@ -24,8 +24,10 @@ INTRODUCTION = """
 Images of VOC 2012 are bags of windows, window 0 is the whole image. Machines are trained on 1000 images whose labels
 say which objects are somewhere in them, and judged on 1000 others: how well they rank the images, and how well their
 windows find the objects (IoU ≥ 0.5, non-maxima suppression at 0.3; difficult objects do not count). No box is used
-to train or to choose. The papers have 5011 images of VOC 2007 with 2000 windows each; here there are 20 windows an
-image, and features of MobileNetV2 (8 bit, not scaled).
+to train or to choose.
+
+The papers have 5011 images of VOC 2007 with 2000 windows each; here there are 20 windows an image, and features of
+MobileNetV2 (8 bit, not scaled).
 """
 
 
@@ -209,8 +211,9 @@ def page(run: Run) -> str:
         f"C: three values a decade, by the images' AP over {n_folds} folds of the training images (seed 0), grown "
         "until the choice lies inside the grid or nine values are tried. At an end all the same: "
         + ", ".join(f"{kind} {sum(map(at_end, found))} classes" for kind, found in choices.items())
-        + ". J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM by one fold at four values of C. "
-        "Fits of the search start from the one before and stop at a gap of 0.01.\n",
+        + ".\n",
+        "J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM by one fold at four values of C. Fits of "
+        "the search start from the one before and stop at a gap of 0.01.\n",
         "One split, one start; the tests are over classes, not over splits. A fit to all training images took "
         + ", ".join(f"{kind} {value:.1f} s" for kind, value in seconds.items())
         + ".\n",

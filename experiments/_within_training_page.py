@@ -29,6 +29,7 @@ PAPERS = {
     "NDCG quicksort": ("–", "0.047 / 0.55", "0.047 / 0.55"),
 }
 NO_PAPER = ("–", "–", "–")
+SHOWN = {"ap default solver": "AP default, default solver", "ndcg default solver": "NDCG default, default solver"}
 COLOURS = {
     "0-1": "0.5",
     "AP greedy": "tab:red",
@@ -41,9 +42,11 @@ COLOURS = {
 INTRODUCTION = """
 What the papers promise is time: how long loss-augmented inference takes *within* a training. Ten classes of VOC action
 (3347 boxes, 1280 features), each trained by plain cutting planes with one slack variable (Joachims et al. 2009) to a
-relative gap of 0.001, with the C that [the experiment on accuracy](actions.md) chose; one thread. Only the method of
-inference differs between rows of one loss: all of them are exact, and end at the same objective within the tolerance
-(asserted). The best of three trainings counts. Times of inference contain everything from scores to coefficients.
+relative gap of 0.001, with the C that [the experiment on accuracy](actions.md) chose; one thread.
+
+Only the method of inference differs between rows of one loss: all of them are exact, and end at the same objective
+within the tolerance (asserted). The best of three trainings counts. Times of inference contain everything from scores
+to coefficients.
 """
 
 
@@ -63,7 +66,7 @@ def table(run: Run) -> str:
         each = 1e3 * seconds / calls
         rows.append(
             [
-                label,
+                SHOWN.get(label, label),
                 f"{calls.mean():.0f}",
                 f"{seconds.mean():.4f}",
                 f"{each.mean():.3f} ± {each.std():.3f}",
@@ -149,8 +152,8 @@ def page(run: Run) -> str:
   {ratio(run, "AP quicksort + search", "AP quicksort")}: ranges are short after the first splits.
 - APPX leaves inference fewer samples, and pays for it with the binary SVM before it and with constraints: compare the
   column *training*, which does not contain the binary SVM.
-- What the papers do not have: a solver that asks for fewer passes. The rows *default solver* are what `RankSVC`
-  does. Inference is a small part of a training, once it is fast; the passes over X are what is left.
+- What the papers do not have: a solver that asks for fewer passes. The rows *default solver* are what
+  `RankSVC` does with the convex bound. Inference is a small part of a training, once it is fast; the passes over X are what is left.
 """,
         ]
     if run.keys("figure/"):
