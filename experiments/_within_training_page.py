@@ -153,7 +153,8 @@ def page(run: Run) -> str:
 - APPX leaves inference fewer samples, and pays for it with the binary SVM before it and with constraints: compare the
   column *training*, which does not contain the binary SVM.
 - What the papers do not have: a solver that asks for fewer passes. The rows *default solver* are what
-  `RankSVC` does with the convex bound. Inference is a small part of a training, once it is fast; the passes over X are what is left.
+  `RankSVC` does with the convex bound. Once inference is fast, it is a small part of a training; the passes over X are
+  what is left.
 """,
         ]
     if run.keys("figure/"):
