@@ -55,7 +55,8 @@ by decades until every class chooses an inner value; then one fit to all trainin
 """
 
 CUT = """
-One split, as in the papers; the spread is over the classes. Seeds: folds 0; nothing else is drawn.
+Cut: APPX was run with the first preparation only, for its time. One split, as in the papers; the spread is over the
+classes. Seeds: folds 0; nothing else is drawn.
 """
 
 

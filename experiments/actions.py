@@ -200,8 +200,9 @@ def work(run: Run) -> None:
             data = shortened(data)
         for loss in ("ap", "zero-one", "ndcg"):
             convex(run, data, preparation, loss)
-        for percent in KEPT[:1] if run.quick else KEPT:
-            approximate(run, data, preparation, percent)
+        if preparation == "norm":
+            for percent in KEPT[:1] if run.quick else KEPT:
+                approximate(run, data, preparation, percent)
         for name in RIVALS:
             for k in range(len(data.classes)):
                 rival(run, data, preparation, name, k)
