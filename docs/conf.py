@@ -50,6 +50,8 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = ["api/index.rst"]
 autosummary_ignore_module_all = False
+# `RankSVC` in a docstring links to its page; what has none is code.
+default_role = "py:obj"
 autosummary_context = {
     "names_of_kind": public_names.names_of_kind,
     "own_members": public_names.own_members,

@@ -80,8 +80,10 @@ def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\((?!http)([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         target = page.parent / link
         made_from = DOCS.parent / "examples" / (target.stem + ".py")
-        assert target.exists() or (
-            target.parent.name == "gallery" and (made_from.exists() or target.stem == "index")
+        assert (
+            target.exists()
+            or (target.parent.name == "gallery" and made_from.exists())
+            or (target.parent.name in MADE and target.stem == "index")
         ), link
 
 

@@ -32,6 +32,11 @@ def test_good_links(tmp_path):
     assert dead_links(tmp_path) == []
 
 
+def test_templates_of_the_theme_are_no_pages(tmp_path):
+    site(tmp_path, index='<a href="_static/macros.html">a</a>', _static__macros="<a href=\"{{ pathto('x') }}\">b</a>")
+    assert dead_links(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("link", "missing"),
     [

@@ -30,7 +30,9 @@ class Page(HTMLParser):
 
 def dead_links(html: Path) -> list[str]:
     """A line for each link between files of this folder whose file or anchor does not exist."""
-    pages = {path.resolve(): Page(path.read_text("utf-8")) for path in sorted(html.rglob("*.html"))}
+    # What lies in `_static` are templates and parts of the theme, no pages.
+    found = [path for path in sorted(html.rglob("*.html")) if "_static" not in path.relative_to(html).parts]
+    pages = {path.resolve(): Page(path.read_text("utf-8")) for path in found}
     return list(_dead(html.resolve(), pages))
 
 
