@@ -234,7 +234,8 @@ class Run:
         """What a page says about where its figures come from."""
         commits = Counter(cell["commit"] for cell in self._cells.values())
         made = " and ".join(f"`{commit}` ({n} cells)" for commit, n in commits.most_common())
-        machine = ", ".join(f"{key} {value}" for key, value in self.machine.items())
+        # Each cell has its own commit.
+        machine = ", ".join(f"{key} {value}" for key, value in self.machine.items() if key != "commit")
         plus = " A plus: with changes that were not committed yet." if any("+" in name for name in commits) else ""
         return (
             f"Generated from `experiments/results/{self.name}.json` by `make experiments ONLY={self.name}`; do not "
