@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from rankhinge import RankSVC, SVMRanker, rank_svm_path
 from rankhinge.latent import Bags
@@ -199,6 +200,8 @@ def summed(counts: Counter[str]) -> str:
 def work(first: int, stride: int, seconds: float, most: int) -> tuple[Counter[str], list[str]]:
     """Play seeds until the time is over; counts, and what failed."""
     counts, failures, end, seed = Counter[str](), [], time.monotonic() + seconds, first
+    # The judge's descent makes many small products. Threads that wait for each other there take ten times as long.
+    threadpool_limits(1)
     while time.monotonic() < end and counts["cases"] < most:
         counts["cases"] += 1
         try:

@@ -126,6 +126,7 @@ class Bundle(PlaneSolver):
         if opening is None:
             opening = not self._has_spans or objective.n_samples * K >= OPENING.samples_per_feature * d
         self._opens, self._start_scores = opening, start_scores if opening else None
+        self._started = self.active
         self._descent: Descent | None = None
         self._shrinkage: dict[int, list[float]] = {}
         self.generator = np.random.default_rng(0 if random_state is None else random_state)
@@ -180,8 +181,12 @@ class Bundle(PlaneSolver):
     def _open(self, active: np.ndarray) -> None:
         """A quasi-Newton step of all problems; where it leads, they are cut."""
         if self._descent is None:
-            start = look(self.objective, self.evaluate, self.start[:, active], active, self._start_scores)
-            self._start_scores = None
+            scores, self._start_scores = self._start_scores, None
+            if scores is not None and active.size < self._started.size:
+                # Some have been ended before the first step.
+                scores = self.objective.select(scores, np.searchsorted(self._started, active))
+            start = look(self.objective, self.evaluate, self.start[:, active], active, scores)
+            del scores
             self._descent = Descent(
                 self.objective, self.evaluate, self.C, self.centre, start, tol=0.0, n_pairs=OPENING.n_pairs
             )

@@ -68,7 +68,8 @@ class Tight(Solver):
     centre : (d, K)
         ``w0``.
     known : Known, optional
-        T of all problems at the centre, if they begin there and somebody has looked; its passes are counted.
+        T of all problems at the centre, if somebody has looked; its passes are counted. Where the start is another
+        point, nothing else is made of it.
     certify : bool
         Without it the descent alone is run, and there is no gap.
     random_state : int, optional
@@ -99,11 +100,12 @@ class Tight(Solver):
         self._carrying: dict[int, Carrying] = {}
         self._counted = 0.0
         self._descent: Descent | None = None
-        # T where the next descent begins.
-        self._known = known
         # The current C. It rises to the final C, unless the run continues an earlier one.
         self._present = self.C.copy()
         self._gently = options.get("start") is None
+        # T where the next descent begins.
+        self._known = known if self._gently else None
+        self.n_passes = 0.0 if known is self._known else known.n_passes
         self._in_stage = 0
 
     def carrying(self, k: int) -> Carrying:

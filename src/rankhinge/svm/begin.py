@@ -129,7 +129,7 @@ def _begin_tight(
     if isinstance(init, str):
         chosen["init_C_"] = init_C
     solver = Tight(objective, C, centre=centre, known=known, random_state=seed_of(machine.random_state), **options)
-    solver.n_passes = found.n_passes + coordinates.back
+    solver.n_passes += found.n_passes + coordinates.back
     return solver, chosen
 
 

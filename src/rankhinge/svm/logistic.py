@@ -72,12 +72,14 @@ def fit_logistic(
     problems = np.arange(K) if problems is None else problems
     loss = objective.logistic()
     begun = look(objective, loss, coef[:, problems], problems)
-    descent = Descent(objective, loss, C, centre, begun, tol=tol, window=window)
+    descent, n_passes = Descent(objective, loss, C, centre, begun, tol=tol, window=window), begun.n_passes
+    # Its scores are those of the first point alone.
+    del begun
 
     def reached() -> Start:
         for k in problems.tolist():
             coef[:, k] = descent.states[k].w
-        return Start(coef, begun.n_passes + descent.n_passes, descent.active.size)
+        return Start(coef, n_passes + descent.n_passes, descent.active.size)
 
     try:
         with interrupts():
