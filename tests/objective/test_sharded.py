@@ -16,8 +16,9 @@ from rankhinge.objective import RankingObjective
 from rankhinge.objective.sharded import LocalEngine, Shard, ShardedObjective, ShardsLostError, marks
 from rankhinge.objective.sharded.coordinator import Sizes
 from rankhinge.problems.lists import one_list
-from rankhinge.solvers import make_solver
+from rankhinge.solvers import Tight, make_solver
 from rankhinge.solvers.bundle import Bundle
+from rankhinge.svm.start import rescaled, unit_of_C
 from rankhinge.svm.threshold import Cut
 from tests.inference.spread_lists import spread_inference
 
@@ -211,6 +212,45 @@ def test_lost_shards(seed):
         results.append(Bundle(objective, C, tol=1e-6, opening=True).run())
     assert objective.engine.n_lost > 3
     np.testing.assert_allclose(results[0].objective, results[1].objective, rtol=1e-9)
+
+
+def tight_fit(objective, reach, **options):
+    """From scaled scores on, as `svm.fit` begins; what has been seen there is handed on."""
+    unit, known = unit_of_C(objective, *rescaled(objective, weights(seed=3), np.full(2, 50.0)))
+    return Tight(objective, reach * unit, centre=known.weights, known=known, tol=1e-4, **options).run()
+
+
+@pytest.mark.parametrize("reach", [0.1, 100.0])
+@pytest.mark.parametrize("max_iter", [7, 1000])
+def test_tight_fits(reach, max_iter):
+    X, relevant = data()
+    expected, mine = tight_fit(in_memory(X, relevant), reach, max_iter=max_iter), over_shards(X, relevant)
+    found = tight_fit(mine, reach, max_iter=max_iter)
+    assert found.n_passes == pytest.approx(expected.n_passes, abs=10)
+    if max_iter > 100:
+        assert set(found.status) == set(expected.status) == {"converged"}
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-3)
+    anew = mine.evaluate_tight(mine.score(found.coef, PROBLEMS), coefficients=False).value
+    # From scores that were added up on the way, stage by stage, and from new ones.
+    centre = rescaled(mine, weights(seed=3), np.full(2, 50.0))[0]
+    C = reach * unit_of_C(mine, centre, mine.score(centre, PROBLEMS))[0]
+    np.testing.assert_allclose(found.objective, 0.5 * ((found.coef - centre) ** 2).sum(axis=0) + C * anew, rtol=1e-9)
+    here = mine.zeros(PROBLEMS)
+    mine.largest(here)
+    assert all(list(shard.arrays) == [here.name] for shard in mine.engine.shards)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_shards_in_a_tight_fit(seed):
+    """What is handed on from one descent to the next outlives them."""
+    X, relevant = data(seed=seed)
+    results = []
+    for engine in (LocalEngine, Flaky):
+        objective = over_shards(X, relevant, engine=engine)
+        results.append(tight_fit(objective, 100.0))
+    assert objective.engine.n_lost > 3
+    np.testing.assert_allclose(results[0].objective, results[1].objective, rtol=1e-6)
+    np.testing.assert_allclose(results[0].dual_objective, results[1].dual_objective, rtol=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(2))

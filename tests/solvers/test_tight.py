@@ -10,7 +10,7 @@ from rankhinge.features import feature_map
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import one_list
-from rankhinge.solvers import Descent, Tight, look, make_solver
+from rankhinge.solvers import Bundle, Descent, Tight, look, make_solver
 
 SCALE = 20.0
 
@@ -145,6 +145,58 @@ def test_a_descent_that_goes_on_from_another_knows_what_a_look_there_finds():
     np.testing.assert_array_equal(descent.known(np.arange(1)).weights, known.weights[:, :1])
 
 
+def test_a_start_elsewhere_is_where_the_descent_begins():
+    """What is known of the centre must not stand for the start."""
+    X, relevant, centre = overlapping(n_problems=2)
+    objective, C, everything = objective_of(X, relevant), np.array([1.0, 30.0]) * SCALE**2, np.arange(2)
+    start = Tight(objective, C, centre=centre, max_iter=15, certify=False).run().coef
+    known = look(objective, objective.evaluate_tight, centre, everything)
+    expected = Tight(objective, C, centre=centre, start=start).run()
+    found = Tight(objective, C, centre=centre, start=start, known=known).run()
+    np.testing.assert_array_equal(found.coef, expected.coef)
+    np.testing.assert_array_equal(found.n_iter, expected.n_iter)
+    assert found.n_passes == expected.n_passes + known.n_passes
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pulls", [(1.0, 30.0, 300.0), (300.0, 1.0), (3000.0, 3000.0, 1.0)])
+def test_scores_that_are_handed_on_belong_to_the_problems_that_go_on(monkeypatch, seed, pulls):
+    """Some reach `max_iter` with the last step of the descent; the convex problem of the others has scores already."""
+    objective, centre = _restless(len(pulls), seed)
+    C, handed_on = np.array(pulls), []
+    begin = Tight._begin_certificate
+
+    def noting(solver, active):
+        handed_on.append(solver.n_iter.copy())
+        begin(solver, active)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tight, "_begin_certificate", noting)
+        Tight(objective, C, centre=centre, tol=1e-4).run()
+    # The slowest makes its last step here; the others wait for it.
+    max_iter = int(handed_on[0].max()) + 1
+    assert handed_on[0].min() + 1 < max_iter
+    found = Tight(objective, C, centre=centre, tol=1e-4, max_iter=max_iter).run()
+    assert "max_iter" in found.status
+    original = Bundle.__init__
+    monkeypatch.setattr(Bundle, "__init__", lambda *a, **o: original(*a, **o | {"start_scores": None}))
+    expected = Tight(objective, C, centre=centre, tol=1e-4, max_iter=max_iter).run()
+    np.testing.assert_array_equal(found.status, expected.status)
+    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.dual_objective, expected.dual_objective, rtol=1e-6)
+    np.testing.assert_allclose(found.objective, value(objective, found.coef, centre, C), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("max_iter", range(25, 45))
+def test_some_stop_where_one_descent_hands_on_to_the_next(max_iter):
+    objective, centre = _restless(3)
+    C = np.array([1.0, 1e4, 1e6])
+    result = Tight(objective, C, centre=centre, max_iter=max_iter, tol=1e-6).run()
+    assert (result.n_iter <= max_iter).all()
+    np.testing.assert_allclose(result.objective, value(objective, result.coef, centre, C), rtol=1e-9, atol=1e-12)
+    assert (result.objective <= value(objective, centre, centre, C) * (1 + 1e-12)).all()
+
+
 def test_planes_of_an_earlier_run_are_still_valid():
     X, relevant, centre = overlapping()
     objective, C = objective_of(X, relevant), np.array([5.0 * SCALE**2])
@@ -200,9 +252,9 @@ def test_descent_agrees_with_a_library_on_a_smooth_function():
     np.testing.assert_allclose(descent.states[0].w, expected.x, atol=1e-4)
 
 
-def _restless(n_problems):
+def _restless(n_problems, seed=0):
     """Problems whose convex problems lead further down more than once."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     X, W = rng.normal(size=(60, 8)), rng.normal(size=(8, n_problems))
     Y = X @ W + rng.normal(size=(60, n_problems)) * (1 + np.arange(n_problems)) > 0.5 * np.arange(n_problems)
     objective = RankingObjective(feature_map(X), [one_list(column) for column in Y.T], get_loss("ap"))
