@@ -104,8 +104,9 @@ class Tight(Solver):
         self._present = self.C.copy()
         self._gently = options.get("start") is None
         # T where the next descent begins.
-        self._known = known if self._gently else None
-        self.n_passes = 0.0 if known is self._known else known.n_passes
+        self._known = known
+        if known is not None and not self._gently:
+            self._known, self.n_passes = None, known.n_passes
         self._in_stage = 0
 
     def carrying(self, k: int) -> Carrying:
