@@ -23,7 +23,7 @@ WORKERS = [pytest.mark.dask, pytest.mark.filterwarnings("ignore::ResourceWarning
 AT_THE_ROOT = [DOCS.parent / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 LONGEST_PARAGRAPH = 90  # words; a paragraph is one idea
 # Pages with longer ones.
-LONGER = dict.fromkeys(["experiments/characters", "scaling"], 120)
+LONGER = dict.fromkeys(["scaling"], 120)
 
 
 def name_of(page: Path) -> str:
