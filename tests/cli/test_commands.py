@@ -249,6 +249,34 @@ def test_gzip_and_csv(call, files, tmp_path):
     assert found[0] == found[1]
 
 
+def test_tables_at_work(call, files, tmp_path):
+    """Columns that are no features, and rows without labels: nothing to complain of."""
+    pytest.importorskip("pyarrow")
+    data = datasets.load(files / "fold" / "train.txt")
+    lines = [
+        f"{name},{y},{qid}," + ",".join(map(repr, x))
+        for name, y, qid, x in zip(data.document_ids, data.y.tolist(), data.qid.tolist(), data.X.tolist(), strict=True)
+    ]
+    table, model = tmp_path / "train.csv", tmp_path / "m.safetensors"
+    table.write_text("document,label,qid,a,b,c,d\n" + "\n".join(lines) + "\n")
+    refused = call("train", table, "--C", 1, "-o", model)
+    assert (refused.code, refused.err.count("\n")) == (3, 1)
+    assert "'D0-0' in row 1: turn it into numbers, or leave it out by ignore=['document']" in refused.err
+    done = call("train", table, "--C", 1, "-o", model, "--ignore", "document", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert rankhinge.load(model).feature_names_in_.tolist() == list("abcd")
+    rows = tmp_path / "new.csv"
+    rows.write_text("a,b,c,d\n" + "\n".join(line.split(",", 3)[3] for line in lines) + "\n")
+    predicted = call("predict", model, rows)
+    assert (predicted.code, predicted.err) == (0, "")
+    expected = data.X @ rankhinge.load(model).coef_
+    np.testing.assert_allclose([float(line) for line in predicted.out.split()], expected, rtol=0, atol=1e-12)
+    # The query ids are no feature either where they do not count.
+    alone = call("train", table, "--C", 1, "-o", model, "--ignore", "document", "--no-qid", "--relevant-from", 1)
+    assert (alone.code, alone.err) == (0, "")
+    assert rankhinge.load(model).feature_names_in_.tolist() == list("abcd")
+
+
 def test_columns_are_counted_as_in_training(call, files, tmp_path):
     """A file without its lowest columns does not say from where it counts; the model knows."""
     first = tmp_path / "zero.txt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 
 import pytest
 
+from rankhinge import datasets
 from rankhinge.cli import main
 from tests.cli.conftest import lists
 
@@ -40,6 +42,26 @@ def one_line(done, code):
             "argument --level-weights: '1;2' is neither uniform nor numbers such as 1,1,2 (see rankhinge train --help)",
         ),
         (["train", "x", "--tol", "q"], "argument --tol: invalid float value: 'q' (see rankhinge train --help)"),
+        (["train", "x", "--C", "inf"], "argument --C: inf is not finite (see rankhinge train --help)"),
+        (
+            ["train", "x", "--relevant-from", "nan"],
+            "argument --relevant-from: nan is not finite (see rankhinge train --help)",
+        ),
+        (
+            ["train", "x", "--seed", "-1"],
+            "argument --seed: -1 is not between 0 and 4294967295 (see rankhinge train --help)",
+        ),
+        (["train", ""], "argument data: the name of the file is empty (see rankhinge train --help)"),
+        (
+            ["predict", "m", "-"],
+            "argument data: '-' does not stand for standard input or output here: give a file (see rankhinge predict "
+            "--help)",
+        ),
+        (
+            ["predict", "m", "x", "--run", "two words"],
+            "argument --run: 'two words' must be one word: blanks separate the fields of a run (see rankhinge predict "
+            "--help)",
+        ),
     ],
 )
 def test_usage(call, arguments, message):
@@ -69,6 +91,7 @@ def test_unknown_loss(call):
     found = one_line(call("train", "no such file", "--loss", "ndgc@10"), 2)
     assert found.startswith("--loss: unknown loss 'ndgc@10' (did you mean 'ndcg@10'?)")
     assert one_line(call("train", "no such file", "--loss", "p@0"), 2).startswith("--loss: loss 'p@0': k is '0'")
+    assert one_line(call("train", "no such file", "--loss", ""), 2).startswith("--loss: unknown loss ''")
 
 
 def test_gains_whatever_the_case(call, files):
@@ -81,6 +104,26 @@ def test_gains_whatever_the_case(call, files):
 def test_unknown_class(call, files):
     done = call("evaluate", files / "three.safetensors", files / "classes.txt", "--class", 7)
     assert one_line(done, 2) == "--class 7: the classes are 0, 1, 2"
+    test = files / "fold" / "test.txt"
+    found = one_line(call("evaluate", files / "ranker.safetensors", test, "--class", 1), 2)
+    assert found == f"--class 1 is for data without queries, but {test} has qid: leave it out, or use --no-qid"
+
+
+def test_labels_that_the_model_does_not_know(call, files):
+    judge = ("evaluate", files / "classifier.safetensors", files / "fold" / "test.txt", "--no-qid")
+    done = call(*judge)
+    assert done.code == 0
+    assert done.err == (
+        f"rankhinge: warning: {files / 'fold' / 'test.txt'} has the labels 2, but the model's classes are 0, 1: such "
+        "rows belong to none of them. --relevant-from GRADE makes grades binary\n"
+    )
+    assert call(*judge, "--relevant-from", 1).err == ""
+
+
+def test_a_split_that_leaves_nothing(call, files):
+    train = files / "fold" / "train.txt"
+    found = one_line(call("train", train, "--validation-split", 0.99), 3)
+    assert found == f"{train}: --validation-split 0.99 leaves none of 20 queries to train on"
 
 
 def test_files_that_are_not_there(call, files):
@@ -129,7 +172,39 @@ def test_scores_of_other_rows(call, files, tmp_path):
     found = one_line(call("evaluate", scores, rows), 3)
     assert found == f"{scores}:81: there are more scores than the 80 rows of {rows}"
     scores.write_text("1\nx\n")
-    assert one_line(call("evaluate", scores, rows), 3) == f"{scores}:2: expected a score, found 'x'"
+    found = one_line(call("evaluate", scores, rows), 3)
+    assert found == f"{scores}:2: expected a score (one number), or the six fields of a run, found 'x'"
+
+
+def test_runs_of_other_documents(call, files, tmp_path):
+    """What a run lacks comes last, and is told of; so is what it has beside."""
+    test, run = files / "fold" / "test.txt", tmp_path / "mine.run"
+    assert call("predict", files / "ranker.safetensors", test, "--run", "mine", "-o", run).code == 0
+    lines = run.read_text().splitlines()
+    own = [line for line in lines if line.split()[0] != "1"][:-2]
+    run.write_text("\n".join([*own, "99 Q0 D99-0 1 0.5 mine"]))
+    done = call("evaluate", run, test, "--metric", "ap")
+    assert done.code == 0
+    assert done.err == (
+        f"rankhinge: warning: {run} lacks {len(lines) - len(own)} of the {len(lines)} documents of {test}, and all "
+        "those of 1 queries: they come last in their queries, as equals\n"
+        f"rankhinge: warning: {run} has 1 documents that are not in {test}: they are ignored\n"
+    )
+    # The same as a score below all others.
+    place = {(line.split()[0], line.split()[2]): float(line.split()[4]) for line in own}
+    data = datasets.load(test)
+    keys = zip(map(str, data.qid.tolist()), data.document_ids, strict=True)
+    (tmp_path / "scores.txt").write_text("".join(f"{place.get(key, -1e9)!r}\n" for key in keys))
+    assert call("evaluate", tmp_path / "scores.txt", test, "--metric", "ap").out == done.out
+    run.write_text("99 Q0 D99-0 1 0.5 mine\n")
+    assert one_line(call("evaluate", run, test), 3) == f"{run}: the run has none of the documents of {test}"
+
+
+def test_a_run_for_documents_that_are_there_twice(call, files, tmp_path):
+    (tmp_path / "t.txt").write_text("1 qid:1 1:1 # a\n0 qid:1 1:2 # a\n")
+    (tmp_path / "r").write_text("1 Q0 a 1 0.5 mine\n")
+    found = one_line(call("evaluate", tmp_path / "r", tmp_path / "t.txt"), 3)
+    assert found == f"{tmp_path / 't.txt'}: a query has a document twice, so a run does not tell their scores apart"
 
 
 def test_run_needs_queries_and_a_file(call, files, tmp_path):
@@ -154,6 +229,49 @@ def test_output_that_cannot_be_written(call, files, tmp_path):
     assert one_line(done, 3) == f"{target}: cannot be written, not a directory"
     done = call("predict", files / "classifier.safetensors", files / "rows.txt", "-o", tmp_path)
     assert one_line(done, 3) == f"{tmp_path}: cannot be written, is a directory"
+    done = call("train", files / "rows.txt", "--C", 1, "-o", tmp_path / "m", "--save-data", tmp_path)
+    assert one_line(done, 3) == f"{tmp_path}: cannot be written, is a directory"
+
+
+@pytest.mark.parametrize("place", ["nowhere/m.safetensors", "."])
+def test_output_is_tried_before_the_work(call, files, tmp_path, monkeypatch, place):
+    """Nobody wants to hear of it after hours of training."""
+    import rankhinge
+
+    def fit(self, *arguments, **options):
+        pytest.fail("it has begun to train")
+
+    monkeypatch.setattr(rankhinge.RankSVC, "fit", fit)
+    target = tmp_path / place
+    assert one_line(call("train", files / "rows.txt", "--C", 1, "-o", target), 3).startswith(f"{target}: cannot be ")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_pipes(files, tmp_path):
+    command, test = [sys.executable, "-m", "rankhinge"], files / "fold" / "test.txt"
+    predict = [*command, "predict", files / "ranker.safetensors"]
+    done = subprocess.run([*predict, "/dev/stdin"], input=test.read_text(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        3,
+        "rankhinge: /dev/stdin: this is a pipe, but readers go over a file more than once: write it to a file\n",
+    )
+    plain = subprocess.run([*predict, test], capture_output=True, text=True).stdout
+    assert len(plain.splitlines()) == 120
+    for name in ("-", "/dev/stdout"):
+        assert subprocess.run([*predict, test, "-o", name], capture_output=True, text=True).stdout == plain
+
+
+def test_letters_that_a_terminal_does_not_know(files, tmp_path):
+    model, test = tmp_path / "mödel.safetensors", files / "fold" / "test.txt"
+    model.write_bytes((files / "ranker.safetensors").read_bytes())
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "rankhinge", "evaluate", model, test]
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\u2013" in done.stdout
+    told = subprocess.run([*command, "--json"], capture_output=True, env=environment)
+    assert json.loads(told.stdout)["model"] == str(model)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
@@ -230,6 +348,18 @@ def test_interrupt_leaves_nothing(files, tmp_path):
     assert (process.returncode, errors) == (130, "rankhinge: interrupted, nothing was written\n")
     assert target.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["m.safetensors"]
+
+
+def test_an_interrupt_after_the_data_were_saved(call, files, tmp_path, monkeypatch):
+    import rankhinge
+
+    def fit(self, *arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rankhinge.RankSVC, "fit", fit)
+    done = call("train", files / "rows.txt", "--C", 1, "-o", tmp_path / "m", "--save-data", tmp_path / "rows.npz")
+    assert one_line(done, 130) == "interrupted, no model was written"
+    assert os.listdir(tmp_path) == ["rows.npz"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="interrupts are sent to processes")

@@ -110,6 +110,7 @@ def test_decimals_are_rounded_like_python_does(numbers):
     assert [struct.pack("d", value) for value in found] == [struct.pack("d", float(text)) for text in numbers]
 
 
+UNJUDGED = "pass missing_labels='drop' or 'keep' (the command: --missing-labels drop)"
 MESSAGES = [
     ("", {}, "f.txt: the file is empty: there is no line with a label"),
     ("\n# only this\n", {}, "f.txt: the file is empty: there is no line with a label"),
@@ -130,15 +131,25 @@ MESSAGES = [
     (
         "1 1:NULL\n",
         {},
-        "f.txt:1: the value of feature 1 is missing, 'NULL': pass missing_values='zero', 'minimum' or 'nan'",
+        "f.txt:1: the value of feature 1 is missing, 'NULL': pass missing_values='zero', 'minimum' or 'nan' "
+        "(the command: --missing-values zero)",
     ),
     (
         "\n#\n1 1:1\n0 1:3 2:nan # 2:1\n",
         {},
-        "f.txt:4: the value of feature 2 is missing, 'nan': pass missing_values='zero', 'minimum' or 'nan'",
+        "f.txt:4: the value of feature 2 is missing, 'nan': pass missing_values='zero', 'minimum' or 'nan' "
+        "(the command: --missing-values zero)",
     ),
-    ("NULL 1:1\n1 1:1", {}, "f.txt:1: the label is missing, 'NULL': pass missing_labels='drop' or 'keep'"),
-    ("2 1:1\n-1 1:1", {}, "f.txt:2: the label is missing, '-1': pass missing_labels='drop' or 'keep'"),
+    (
+        "NULL 1:1\n1 1:1",
+        {},
+        f"f.txt:1: the label is missing, 'NULL': {UNJUDGED}",
+    ),
+    (
+        "2 1:1\n-1 1:1",
+        {},
+        f"f.txt:2: the label is missing, '-1': {UNJUDGED}",
+    ),
     ("1 2:1.797e308\n", {"dtype": np.float32}, "f.txt:1: the value of feature 2 is beyond float32, '1.797e308'"),
     ("1 2:1.798e308\n", {}, "f.txt:1: the value of feature 2 is beyond float64, '1.798e308'"),
     ("1 2:-inf\n", {}, "f.txt:1: the value of feature 2 is beyond float64, '-inf'"),
@@ -155,18 +166,24 @@ MESSAGES = [
     (
         "1\t1:5\t2:NULL\n",
         {},
-        "f.txt:1: the value of feature 2 is missing, 'NULL': pass missing_values='zero', 'minimum' or 'nan'",
+        "f.txt:1: the value of feature 2 is missing, 'NULL': pass missing_values='zero', 'minimum' or 'nan' "
+        "(the command: --missing-values zero)",
     ),
     (
         "1 0:1 1:2\n0 0:1 1:2\n0 1:1 2:3\n",
         {},
-        "f.txt:3: the 2 columns are counted from 1, but in line 1 from 0: pass index_base=0 if this is intended",
+        "f.txt:3: the 2 columns are counted from 1, but in line 1 from 0: pass index_base=0 if this is intended "
+        "(the command: --index-base 0)",
     ),
     ("1 1:1\n0 0:1\n", {"index_base": 1}, "f.txt:2: the index is 0, but columns are counted from 1"),
     ("1 1:1\n0 5:1\n", {"n_features": 3}, "f.txt:2: the index is beyond the 3 features, up to 5"),
     ("1\n0\n", {}, "f.txt: no line has a feature"),
     ("1 1:1\0\n", {}, "f.txt:1: the file is not text, byte 0x00"),
-    (b"\xff\xfe1\0 \0", {}, "f.txt:1: the label is not a finite number, '\\\\xff\\\\xfe1\\x00'"),
+    (b"\xff\xfe1\0 \0", {}, "f.txt: the file is text in UTF-16: save it as UTF-8"),
+    (b"\xff 1:1", {}, "f.txt:1: the label is not a finite number, '\\\\xff'"),
+    (b"BZh91AY&SY", {}, "f.txt: the file is packed by bzip2: unpack it first, or use gzip"),
+    (b"\x28\xb5\x2f\xfd\0", {}, "f.txt: the file is packed by zstd: unpack it first, or use gzip"),
+    (b"\xfd7zXZ\0", {}, "f.txt: the file is packed by xz: unpack it first, or use gzip"),
     (
         gzip.compress(b"1 1:1\n" * 99, mtime=0)[:-9],
         {},

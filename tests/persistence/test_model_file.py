@@ -233,6 +233,18 @@ def test_newer_and_odd_contents(tmp_path, good):
     assert rankhinge.load(tmp_path / "same").status_ == "converged"
 
 
+@pytest.mark.parametrize("offset", ["1e999", "nan", "-Infinity", '"9"', "[]", "1" * 5000])
+def test_offsets_that_are_no_places(tmp_path, good, offset):
+    """JSON knows numbers that are no integers."""
+    length = int.from_bytes(good[:8], "little")
+    header = re.sub(
+        rb'"data_offsets": ?\[(\d+), ?\d+\]', rb'"data_offsets":[\1,%s]' % offset.encode(), good[8 : 8 + length]
+    )
+    assert header != good[8 : 8 + length]
+    told = refused(tmp_path, len(header).to_bytes(8, "little") + header + good[8 + length :])
+    assert "the header is damaged: " in told or "cut off or continued" in told
+
+
 PROGRAMS = {"CustomLoss", "DCG", "DCGAt", "RankingLoss"}
 BUILT_IN = sorted(
     name

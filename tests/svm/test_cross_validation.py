@@ -159,6 +159,19 @@ def test_folds_that_cannot_be():
         )
 
 
+def test_folds_of_other_rows():
+    X, y, qid = graded(n_queries=6)
+    for cv, message in (
+        (
+            [(np.arange(8), [len(y)])],
+            f"fold 0 of cv has rows that are not there, of {len(y)}: index ",
+        ),
+        (PredefinedSplit(qid[1:] % 2), f"has an entry for {len(y) - 1} rows, but there are {len(y)}$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SVMRankerCV(cv=cv, bound="convex").fit(X, y, qid=qid)
+
+
 def test_mask():
     X, Y = multilabel()
     mask = np.random.default_rng(0).random(Y.shape) < 0.8

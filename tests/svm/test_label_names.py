@@ -91,6 +91,18 @@ def test_masks_of_integers():
         assert model.score(X, labels, mask=mask.astype(dtype)) == expected.score(X, labels, mask=mask)
 
 
+def test_a_mask_whose_columns_are_in_another_order():
+    mask = pd.DataFrame(np.random.default_rng(0).random(Y.shape) < 0.8, columns=NAMES)
+    model = RankSVC(bound="convex").fit(X, FRAME, mask=mask)
+    turned = mask[["cat", "bird", "dog"]]
+    for call in (RankSVC(bound="convex").fit, model.score):
+        with pytest.raises(ValueError, match=r"column 1 of mask is 'bird', but that of y is 'dog': mask\[y.columns\]"):
+            call(X, FRAME, mask=turned)
+        # Without names on both sides there is nothing to compare.
+        call(X, FRAME, mask=turned.to_numpy())
+        call(X, FRAME, mask=turned.set_axis(range(3), axis=1))
+
+
 def test_an_inverted_mask_is_recognised():
     mask = np.random.default_rng(0).random(Y.shape) < 0.8
     labels = np.where(mask, Y, np.nan)

@@ -237,6 +237,11 @@ def test_qid_besides():
         (WITH, "qid", "qid_column='qid': X has 4 columns without names"),
         (WITH, 4, "qid_column=4: X has 4 columns without names"),
         (FRAME.assign(qid=FRAME["qid"].where(QID > 0)), "qid", r"qid\[\d+\] is nan"),
+        (
+            pl.DataFrame({"qid": [None, *NAMES[1:]], "a": X[:, 0]}),
+            "qid",
+            "qid_column='qid': the column has 1 nulls",
+        ),
     ],
 )
 def test_columns_that_cannot_be(given, column, message):

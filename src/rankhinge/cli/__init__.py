@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["evaluate", "no-such-model", "no-such-data"])
     3
     """
+    _print_all_letters()
     try:
         arguments = make_parser().parse_args(argv)
     except UsageError as error:
@@ -49,6 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.environ.get("RANKHINGE_TRACEBACK"):
         return _run(arguments)
     return _guarded(arguments)
+
+
+def _print_all_letters() -> None:
+    """Let letters that a terminal does not know appear as escapes, rather than end a training with an error."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None and getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
+        reconfigure(errors="backslashreplace")
 
 
 def _run(arguments: Any) -> int:
@@ -65,7 +73,8 @@ def _guarded(arguments: Any) -> int:
     except CommandError as error:
         return complain(error.message, error.code)
     except KeyboardInterrupt:
-        return complain("interrupted, nothing was written", INTERRUPTED)
+        kept = getattr(arguments, "save_data", None)
+        return complain(f"interrupted, {'nothing' if kept is None else 'no model'} was written", INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has closed the pipe. Python would complain again at exit.
         with contextlib.suppress(OSError, ValueError):

@@ -11,7 +11,7 @@ import numpy as np
 from rankhinge.cli.judging import Judged, intervals, judged, metrics_of, options_of
 from rankhinge.cli.outcome import DONE, USAGE, CommandError
 from rankhinge.cli.reading import scores_of
-from rankhinge.cli.writing import output, show, table
+from rankhinge.cli.writing import output, refuse_unwritable, show, table
 from rankhinge.datasets import LetorData
 from rankhinge.metrics import Estimate, per_query
 
@@ -20,6 +20,7 @@ __all__ = ["described", "judgement", "run"]
 
 def run(arguments: Any) -> int:
     """Judge a model on a file."""
+    refuse_unwritable(arguments.per_query)
     data, scores, model = scores_of(arguments, arguments.model, arguments.data)
     text, facts = judgement(arguments, data, scores, model)
     if arguments.per_query is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +29,15 @@ class Judged(NamedTuple):
 def judged(data: LetorData, scores: NDArray[np.float64], model: Any, positive: float | None) -> list[Judged]:
     """The problems that belong to scores of shape (n,) or (n, K)."""
     classes = getattr(model, "classes_", None)
+    if data.qid is not None and positive is not None:
+        what = f"--class {positive:g} is for data without queries, but {data.path} has qid"
+        raise CommandError(f"{what}: leave it out, or use --no-qid", USAGE)
     if data.qid is not None or (classes is None and positive is None):
         if scores.ndim > 1:
             raise CommandError("a model of several classes ranks rows, not documents of queries: use --no-qid")
         return [Judged(None, _graded(data), scores)]
     classes = np.unique(data.y) if classes is None else np.asarray(classes)
+    _warn_of_other_labels(data, classes)
     if positive is not None and positive not in classes:
         known = ", ".join(f"{label:g}" for label in classes[:10])
         raise CommandError(f"--class {positive:g}: the classes are {known}", USAGE)
@@ -43,6 +48,19 @@ def judged(data: LetorData, scores: NDArray[np.float64], model: Any, positive: f
         return [_against_the_rest(data, first, scores)]
     chosen = classes if positive is None else [positive]
     return [_against_the_rest(data, label, scores[:, list(classes).index(label)]) for label in chosen]
+
+
+def _warn_of_other_labels(data: LetorData, classes: NDArray[Any]) -> None:
+    """Warn of labels that the model has not seen."""
+    labels = np.unique(data.y)
+    others = [f"{label:g}" for label in labels[~np.isin(labels, classes)][:5]]
+    if others:
+        known = ", ".join(f"{label:g}" for label in classes[:10])
+        warnings.warn(
+            f"{data.path} has the labels {', '.join(others)}, but the model's classes are {known}: such rows belong to "
+            "none of them. --relevant-from GRADE makes grades binary",
+            stacklevel=2,
+        )
 
 
 def _graded(data: LetorData) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any, NoReturn
 
 from rankhinge import __version__
@@ -53,10 +54,12 @@ def _command(commands: Any, name: str, help: str, description: str) -> argparse.
 
 
 def _at_least(low: float, kind: type, strictly: bool = False) -> Any:
-    """A type for argparse that refuses numbers below a limit."""
+    """A type for argparse that refuses numbers below a limit, and infinity."""
 
     def parse(text: str) -> Any:
         value = kind(text)
+        if math.isinf(value):
+            raise argparse.ArgumentTypeError(f"{text} is not finite")
         # Written with `not` to refuse nan, too.
         if not (value > low if strictly else value >= low):
             raise argparse.ArgumentTypeError(f"{text} is not {'above' if strictly else 'at least'} {low:g}")
@@ -64,6 +67,43 @@ def _at_least(low: float, kind: type, strictly: bool = False) -> Any:
 
     parse.__name__ = kind.__name__
     return parse
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text} is not finite")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 1 << 32:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {(1 << 32) - 1}")
+    return value
+
+
+# The names by which argparse speaks of values that are no numbers.
+_number.__name__, _seed.__name__ = "float", "int"
+
+
+def _file(text: str) -> str:
+    """A file's name. Readers go over files more than once, and files appear when they are complete."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    if text == "-":
+        raise argparse.ArgumentTypeError("'-' does not stand for standard input or output here: give a file")
+    return text
+
+
+def _file_or_stdout(text: str) -> str | None:
+    return None if text in ("-", "/dev/stdout") else _file(text)
+
+
+def _word(text: str) -> str:
+    if text.split() != [text]:
+        raise argparse.ArgumentTypeError(f"{text!r} must be one word: blanks separate the fields of a run")
+    return text
 
 
 def _fraction(text: str) -> float:
@@ -102,6 +142,13 @@ def _add_data_options(command: argparse.ArgumentParser) -> None:
     group.add_argument("--label", default="label", metavar="COLUMN", help="csv and parquet: the labels; default: label")
     group.add_argument("--qid", default="auto", metavar="COLUMN", help="csv and parquet: the query ids; default: qid")
     group.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="csv and parquet: a column that is no feature; may be repeated",
+    )
+    group.add_argument(
         "--no-qid", action="store_true", help="treat all rows as one list, even if the file has query ids"
     )
     group.add_argument(
@@ -109,7 +156,7 @@ def _add_data_options(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--relevant-from",
-        type=float,
+        type=_number,
         metavar="GRADE",
         help="make grades binary: this grade and higher ones are relevant",
     )
@@ -124,7 +171,7 @@ def _add_metric_options(command: argparse.ArgumentParser) -> None:
         "ndcg@10, ndcg, ap and rr of queries, ap and auc of one list",
     )
     command.add_argument(
-        "--class", dest="positive", type=float, metavar="LABEL", help="without queries: the class to rank first"
+        "--class", dest="positive", type=_number, metavar="LABEL", help="without queries: the class to rank first"
     )
     command.add_argument(
         "--gains", choices=("exponential", "linear"), help="gains of NDCG; default: as in training, else exponential"
@@ -132,7 +179,7 @@ def _add_metric_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--confidence", type=_fraction, default=0.95, metavar="FRACTION", help="level of the intervals; default: 0.95"
     )
-    command.add_argument("--seed", type=int, default=0, help="seed of the resamples; default: 0")
+    command.add_argument("--seed", type=_seed, default=0, help="seed of the resamples; default: 0")
 
 
 def _add_train(commands: Any) -> None:
@@ -144,8 +191,10 @@ def _add_train(commands: Any) -> None:
         "the bound and its strength unless you give them. The data may be a LETOR or MSLR fold: a folder with "
         "train.txt, vali.txt and test.txt.",
     )
-    command.add_argument("data", help="training file, or the folder of a fold")
-    command.add_argument("-o", "--output", default="model.safetensors", help="the model file; default: %(default)s")
+    command.add_argument("data", type=_file, help="training file, or the folder of a fold")
+    command.add_argument(
+        "-o", "--output", type=_file, default="model.safetensors", help="the model file; default: %(default)s"
+    )
     command.add_argument(
         "--loss", help="ndcg (default with queries), ap (default without), ndcg@10, precision@1%%, rr, auc, …"
     )
@@ -166,21 +215,26 @@ def _add_train(commands: Any) -> None:
         help="weights of the grades 1, 2, … for binary losses: uniform, or numbers such as 1,1,2",
     )
     held = command.add_mutually_exclusive_group()
-    held.add_argument("--validation", metavar="FILE", help="choose by the metric on this file, then train on both")
+    held.add_argument(
+        "--validation", type=_file, metavar="FILE", help="choose by the metric on this file, then train on both"
+    )
     held.add_argument(
         "--validation-split", type=_fraction, metavar="FRACTION", help="choose by a random part of the queries or rows"
     )
     held.add_argument("--folds", type=_at_least(2, int), help="choose by cross-validation; default: 5 folds")
-    command.add_argument("--test", metavar="FILE", help="evaluate the model on this file")
+    command.add_argument("--test", type=_file, metavar="FILE", help="evaluate the model on this file")
     command.add_argument(
-        "--save-data", metavar="FILE.npz", help="also save the parsed training data, which then load at once"
+        "--save-data",
+        type=_file,
+        metavar="FILE.npz",
+        help="also save the parsed training data, which then load at once",
     )
     command.add_argument("--tol", type=_at_least(0, float, True), help="relative gap at which to stop")
     command.add_argument("--max-iter", type=_at_least(1, int), help="iterations at most")
     command.add_argument(
         "--max-time", type=_at_least(0, float, True), help="seconds at most; keeps the best model so far"
     )
-    command.add_argument("--seed", type=int, default=0, help="seed of folds and solvers; default: 0")
+    command.add_argument("--seed", type=_seed, default=0, help="seed of folds and solvers; default: 0")
     volume = command.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="no progress")
     volume.add_argument("-v", "--verbose", action="store_true", help="show progress even without a terminal")
@@ -191,10 +245,10 @@ def _add_predict(commands: Any) -> None:
     command = _command(
         commands, "predict", "write the scores of a file's rows", "Write one score per line, in the order of the rows."
     )
-    command.add_argument("model")
-    command.add_argument("data")
-    command.add_argument("-o", "--output", help="default: standard output")
-    command.add_argument("--run", metavar="TAG", help="write a TREC run of this name instead")
+    command.add_argument("model", type=_file)
+    command.add_argument("data", type=_file)
+    command.add_argument("-o", "--output", type=_file_or_stdout, help="default: standard output")
+    command.add_argument("--run", type=_word, metavar="TAG", help="write a TREC run of this name instead")
     _add_data_options(command)
 
 
@@ -205,9 +259,11 @@ def _add_evaluate(commands: Any) -> None:
         "metrics with confidence intervals",
         "Evaluate a model on a file: metrics with confidence intervals.",
     )
-    command.add_argument("model", help="a model file, scores (one number per line), a TREC run, or feature:N")
-    command.add_argument("data")
-    command.add_argument("--per-query", metavar="FILE", help="write the metrics of each query as CSV")
+    command.add_argument(
+        "model", type=_file, help="a model file, scores (one number per line), a TREC run, or feature:N"
+    )
+    command.add_argument("data", type=_file)
+    command.add_argument("--per-query", type=_file, metavar="FILE", help="write the metrics of each query as CSV")
     _add_metric_options(command)
     _add_data_options(command)
 
@@ -220,9 +276,11 @@ def _add_compare(commands: Any) -> None:
         "Compare models with a baseline on one file: differences with paired bootstrap intervals and randomisation "
         "tests, and Holm's correction for several models.",
     )
-    command.add_argument("data")
-    command.add_argument("baseline", help="a model file, scores (one number per line), a TREC run, or feature:N")
-    command.add_argument("models", nargs="+", metavar="model", help="one or more, of the same kinds")
+    command.add_argument("data", type=_file)
+    command.add_argument(
+        "baseline", type=_file, help="a model file, scores (one number per line), a TREC run, or feature:N"
+    )
+    command.add_argument("models", type=_file, nargs="+", metavar="model", help="one or more, of the same kinds")
     _add_metric_options(command)
     _add_data_options(command)
 
@@ -231,11 +289,13 @@ def _add_report(commands: Any) -> None:
     command = _command(
         commands, "report", "one HTML page about a model", "Write one self-contained HTML page about a model."
     )
-    command.add_argument("model", help="a model file")
-    command.add_argument("data")
-    command.add_argument("-o", "--output", default="report.html", help="default: %(default)s")
+    command.add_argument("model", type=_file, help="a model file")
+    command.add_argument("data", type=_file)
+    command.add_argument("-o", "--output", type=_file, default="report.html", help="default: %(default)s")
     command.add_argument("--title", help="title of the page; default: the names of the files")
-    command.add_argument("--images", metavar="FILE", help="a text file with the path of an image for each row")
+    command.add_argument(
+        "--images", type=_file, metavar="FILE", help="a text file with the path of an image for each row"
+    )
     _add_metric_options(command)
     _add_data_options(command)
 
@@ -247,7 +307,7 @@ def _add_demo(commands: Any) -> None:
         "show the library at work",
         "Train on data that scikit-learn ships, beside other linear models.",
     )
-    command.add_argument("--plot", metavar="FILE.png", help="draw precision-recall curves (extra: plot)")
+    command.add_argument("--plot", type=_file, metavar="FILE.png", help="draw precision-recall curves (extra: plot)")
 
 
 def _add_warm(commands: Any) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankhinge.cli.outcome import DONE, USAGE, CommandError
 from rankhinge.cli.reading import data_of, model_of, scores_by
-from rankhinge.cli.writing import naming, output, show
+from rankhinge.cli.writing import naming, output, refuse_unwritable, show
 from rankhinge.datasets import LetorData, dump_run
 
 __all__ = ["run"]
@@ -17,8 +17,9 @@ __all__ = ["run"]
 
 def run(arguments: Any) -> int:
     """Write the scores."""
+    refuse_unwritable(arguments.output)
     model = model_of(arguments.model)
-    data = data_of(arguments, arguments.data, model)
+    data = data_of(arguments, arguments.data, model, unlabelled=True)
     scores = scores_by(model, data.X)
     if arguments.run is not None:
         _write_run(arguments, data, scores)

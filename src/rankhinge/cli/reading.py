@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankhinge.cli.outcome import USAGE, CommandError
 from rankhinge.datasets import DataError, LetorData, load, load_run
+from rankhinge.datasets.errors import clipped
 from rankhinge.datasets.sources import text_lines
 
 __all__ = ["column", "data_of", "model_of", "scores_by", "scores_of"]
@@ -19,10 +20,10 @@ _FEATURE = "feature:"
 _HEADER = slice(8, 9)
 
 
-def data_of(arguments: Any, path: str, like: Any = None) -> LetorData:
+def data_of(arguments: Any, path: str, like: Any = None, unlabelled: bool = False) -> LetorData:
     """The data of a file, read as the arguments say.
 
-    `like` is a model or other data whose columns they must have.
+    `like` is a model or other data whose columns they must have. `unlabelled`: a table may lack the labels.
     """
     names = getattr(like, "feature_names_in_", getattr(like, "feature_names", None))
     # What the command trains knows how its file counted columns: another file may lack the lowest ones.
@@ -32,8 +33,11 @@ def data_of(arguments: Any, path: str, like: Any = None) -> LetorData:
     data = load(
         path,
         label=arguments.label,
-        qid=None if arguments.no_qid else arguments.qid,
+        # Also with --no-qid: the column is no feature.
+        qid=arguments.qid,
         features=None if names is None else [str(name) for name in names],
+        ignore=arguments.ignore if names is None else (),
+        unlabelled=unlabelled,
         index_base="auto" if base is None else base,
         n_features=getattr(like, "n_features_in_", getattr(like, "n_features", None)),
         missing_labels=arguments.missing_labels,
@@ -118,7 +122,8 @@ def _read_scores(path: str, data: LetorData) -> NDArray[np.float64]:
         try:
             value = float(text)
         except ValueError:
-            raise DataError(path, f"expected a score, found {text.strip()[:40]!r}", line) from None
+            what = f"expected a score (one number), or the six fields of a run, found {clipped(text.strip())}"
+            raise DataError(path, what, line) from None
         if not np.isfinite(value):
             raise DataError(path, f"the score is not finite, {text.strip()!r}", line)
         found.append(value)
@@ -139,13 +144,32 @@ def _from_run(path: str, data: LetorData) -> NDArray[np.float64]:
         # As a run is written for data without names.
         documents = [f"row{row}" for row in range(data.n_samples)]
     place = {(str(q), d): row for row, (q, d) in enumerate(zip(data.qid.tolist(), documents, strict=True))}
-    scores = np.full(data.n_samples, -np.inf)
+    if len(place) < data.n_samples:
+        raise DataError(data.path, "a query has a document twice, so a run does not tell their scores apart")
+    scores, n_others = np.full(data.n_samples, -np.inf), 0
     for query, document, score in zip(run.qid.tolist(), run.document_ids, run.scores.tolist(), strict=True):
         row = place.get((str(query), document))
-        if row is not None:
+        if row is None:
+            n_others += 1
+        else:
             scores[row] = score
     named = np.isfinite(scores)
     if not named.any():
         raise DataError(path, f"the run has none of the documents of {data.path}")
+    _warn_of_others(path, data, named, n_others)
     scores[~named] = scores[named].min() - 1.0
     return scores
+
+
+def _warn_of_others(path: str, data: LetorData, named: NDArray[np.bool_], n_others: int) -> None:
+    """Warn if a run is about other documents than the data."""
+    if not named.all():
+        assert data.qid is not None
+        n_empty = np.setdiff1d(data.qid, data.qid[named]).size
+        warnings.warn(
+            f"{path} lacks {np.count_nonzero(~named)} of the {named.size} documents of {data.path}, and all those of "
+            f"{n_empty} queries: they come last in their queries, as equals",
+            stacklevel=2,
+        )
+    if n_others:
+        warnings.warn(f"{path} has {n_others} documents that are not in {data.path}: they are ignored", stacklevel=2)

@@ -16,7 +16,7 @@ import rankhinge
 from rankhinge.cli.judging import intervals, judged, options_of
 from rankhinge.cli.outcome import DONE, USAGE, CommandError
 from rankhinge.cli.reading import data_of, model_of, scores_by
-from rankhinge.cli.writing import output, show
+from rankhinge.cli.writing import output, refuse_unwritable, show
 from rankhinge.datasets import DataError, LetorData
 from rankhinge.datasets.sources import text_lines
 from rankhinge.report import gather, render
@@ -42,6 +42,7 @@ _FITTED = {
 
 def run(arguments: Any) -> int:
     """Write the page."""
+    refuse_unwritable(arguments.output)
     model = model_of(arguments.model)
     data = data_of(arguments, arguments.data, model)
     problems = judged(data, scores_by(model, data.X), model, arguments.positive)

@@ -15,7 +15,7 @@ from scipy import sparse
 from rankhinge.cli.evaluate import described, judgement
 from rankhinge.cli.outcome import DONE, NOT_CONVERGED, USAGE, CommandError, one_line
 from rankhinge.cli.reading import data_of, scores_by
-from rankhinge.cli.writing import naming, show
+from rankhinge.cli.writing import naming, refuse_unwritable, show
 from rankhinge.datasets import DataError, LetorData, save_npz
 from rankhinge.datasets.sources import MemoryBudget
 from rankhinge.losses import get_loss
@@ -26,6 +26,7 @@ __all__ = ["run"]
 def run(arguments: Any) -> int:
     """Train, save and report."""
     _check_loss(arguments.loss)
+    refuse_unwritable(arguments.output, arguments.save_data)
     files = _files(arguments)
     data = data_of(arguments, files["train"])
     _refuse_too_wide(arguments, data)
@@ -42,9 +43,9 @@ def run(arguments: Any) -> int:
         _fit(candidate, whole)
     model = _best(candidates)
     seconds = time.perf_counter() - began
+    facts = _facts(model, whole, seconds) | {"output": arguments.output}
     _note_origin(model, data)
     _save(model, arguments.output)
-    facts = _facts(model, whole, seconds) | {"output": arguments.output}
     if len(candidates) > 1:
         facts["fold_scores"] = {candidate.bound: candidate.best_score_ for candidate in candidates}
     lines = [_text(facts)]
@@ -60,7 +61,7 @@ def run(arguments: Any) -> int:
 def _check_loss(loss: str | None) -> None:
     """Report a wrong name before reading the file: it is not the file's fault."""
     try:
-        get_loss(loss or "ap")
+        get_loss("ap" if loss is None else loss)
     except ValueError as error:
         raise CommandError(f"--loss: {error}", USAGE) from None
 
@@ -112,7 +113,9 @@ def _folds(
     n_units = int(units.max()) + 1
     n_held = max(1, round(arguments.validation_split * n_units))
     if n_held >= n_units:
-        raise DataError(data.path, f"there are {n_units} queries or rows: too few for --validation-split")
+        units_are = "rows" if data.qid is None else "queries"
+        what = f"--validation-split {arguments.validation_split:g} leaves none of {n_units} {units_are} to train on"
+        raise DataError(data.path, what)
     held = np.random.default_rng(arguments.seed).permutation(n_units)[:n_held]
     inside = np.isin(units, held)
     return data, [(np.flatnonzero(~inside), np.flatnonzero(inside))]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rankhinge.cli.outcome import CommandError, one_line
 from rankhinge.datasets import written
 
-__all__ = ["naming", "output", "show", "table"]
+__all__ = ["naming", "output", "refuse_unwritable", "show", "table"]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -39,7 +41,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def show(arguments: Any, text: str, facts: dict[str, Any]) -> None:
     """Write the result to standard output, as text or as JSON."""
-    print(json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False) if arguments.json else text, flush=True)
+    if arguments.json:
+        # Letters that the terminal does not know are escaped as JSON does it.
+        is_utf = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+        text = json.dumps(_plain(facts), ensure_ascii=not is_utf, allow_nan=False)
+    print(text, flush=True)
 
 
 def _plain(value: Any) -> Any:
@@ -67,6 +73,19 @@ def naming(path: str) -> Iterator[None]:
         raise CommandError(f"{path}: cannot be written, {what[:1].lower() + what[1:]}") from error
 
 
+def refuse_unwritable(*paths: str | None) -> None:
+    """Report before the work, not after it, that a file cannot be written. None: there is no such file."""
+    for path in paths:
+        if path is None or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
+            # Devices and pipes need no place in a folder.
+            continue
+        with naming(path):
+            if os.path.isdir(path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            with tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(path))):
+                pass
+
+
 @contextlib.contextmanager
 def output(path: str | None) -> Iterator[Any]:
     """A file for bytes that appears when it is complete. None: standard output."""
@@ -75,8 +94,6 @@ def output(path: str | None) -> Iterator[Any]:
         yield stream if stream is not None else _Text()
         sys.stdout.flush()
         return
-    if os.path.isdir(path):
-        raise CommandError(f"{path}: cannot be written, is a directory")
     with naming(path), written(path) as file:
         yield file
 

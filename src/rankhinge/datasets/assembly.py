@@ -46,7 +46,7 @@ def counted_from(path: str, blocks: list[Block], index_base: int | str) -> int:
         raise DataError(
             path,
             f"the {widths[0]} columns are counted from {second}, but in line {lines[0]} from {first}: "
-            "pass index_base=0 if this is intended",
+            "pass index_base=0 if this is intended (the command: --index-base 0)",
             lines[1],
         )
     return 0
@@ -77,7 +77,7 @@ def refuse_missing_values(path: str, block: Block) -> None:
     raise DataError(
         path,
         f"the value of feature {block.indices[entry]} is missing, '{token}': pass missing_values='zero', 'minimum' or "
-        "'nan'",
+        "'nan' (the command: --missing-values zero)",
         int(block.lines[row]),
     )
 

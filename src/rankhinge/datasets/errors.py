@@ -10,8 +10,8 @@ __all__ = ["DataError", "clipped", "need"]
 _SHOWN = 40
 
 
-def clipped(value: object) -> str:
-    """Quote a value for a message, in one short line.
+def clipped(value: object, *, shown: int = _SHOWN) -> str:
+    """Quote a value for a message, in one short line: at most `shown` characters of it.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def clipped(value: object) -> str:
     "'1:x'"
     """
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+    return repr(text if len(text) <= shown else text[: shown - 1] + "…")
 
 
 class DataError(ValueError):

@@ -131,7 +131,8 @@ def _labelled(path: str, labels: NDArray[Any], lines: NDArray[Any], policy: str)
     if policy == "error":
         row = int(np.argmax(missing))
         text = "NULL" if np.isnan(labels[row]) else "-1"
-        raise DataError(path, f"the label is missing, '{text}': pass missing_labels='drop' or 'keep'", int(lines[row]))
+        remedy = "pass missing_labels='drop' or 'keep' (the command: --missing-labels drop)"
+        raise DataError(path, f"the label is missing, '{text}': {remedy}", int(lines[row]))
     kept = np.flatnonzero(~missing)
     if not kept.size:
         raise DataError(path, "no line has a label")

@@ -13,7 +13,8 @@ from rankhinge.datasets.data import LetorData
 from rankhinge.datasets.letor import load_letor
 from rankhinge.datasets.npz import load_npz
 from rankhinge.datasets.sources import opened
-from rankhinge.datasets.tables import PARQUET, load_table
+from rankhinge.datasets.table_files import PARQUET
+from rankhinge.datasets.tables import load_table
 
 __all__ = ["load"]
 
@@ -27,6 +28,8 @@ def load(
     label: str = "label",
     qid: str | None = "auto",
     features: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    unlabelled: bool = False,
     dtype: DTypeLike = np.float64,
     max_memory: int | str | None = "auto",
     **letor: Any,
@@ -39,7 +42,7 @@ def load(
     Parameters
     ----------
     path : path
-    label, qid, features
+    label, qid, features, ignore, unlabelled
         Columns of a table, see `load_table`. Ignored for other files.
     dtype : dtype, default float64
         The type of X. The X of an npz file keeps its own.
@@ -68,12 +71,19 @@ def load(
     array([2., 0.])
     """
     name = os.fspath(path)
-    if name.lower().endswith(_TABLES):
-        return load_table(name, label=label, qid=qid, features=features, dtype=dtype, max_memory=max_memory)
     with opened(name) as file:
         magic = file.read(4)
-    if magic == PARQUET:
-        return load_table(name, label=label, qid=qid, features=features, dtype=dtype, max_memory=max_memory)
+    if magic == PARQUET or name.lower().endswith(_TABLES):
+        return load_table(
+            name,
+            label=label,
+            qid=qid,
+            features=features,
+            ignore=ignore,
+            unlabelled=unlabelled,
+            dtype=dtype,
+            max_memory=max_memory,
+        )
     if magic == _ZIP or name.lower().endswith(".npz"):
         return load_npz(name, max_memory=max_memory)
     return load_letor(name, dtype=dtype, max_memory=max_memory, **letor)

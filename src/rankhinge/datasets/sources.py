@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -15,6 +17,14 @@ from rankhinge.datasets.errors import DataError
 __all__ = ["GZIP", "MemoryBudget", "opened", "text_lines", "written"]
 
 GZIP = b"\x1f\x8b"
+# First bytes of text that is not UTF-8, and of packers that no reader here knows.
+_FOREIGN = {
+    b"\xff\xfe": "text in UTF-16: save it as UTF-8",
+    b"\xfe\xff": "text in UTF-16: save it as UTF-8",
+    b"BZh": "packed by bzip2: unpack it first, or use gzip",
+    b"\xfd7zXZ": "packed by xz: unpack it first, or use gzip",
+    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it first, or use gzip",
+}
 # The memory that any file may take: see `MemoryBudget`.
 _TIMES_ITS_SIZE, _AND_BYTES = 4, 350_000_000
 # Text compresses to a fifth or a tenth. A file that expands more than this was made to fill the memory.
@@ -54,8 +64,14 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked if it is gzip. Whatever is wrong with the file is a `DataError`."""
     try:
         with open(path, "rb") as raw:
-            is_packed = raw.read(2) == GZIP
+            if not raw.seekable():
+                raise DataError(path, "this is a pipe, but readers go over a file more than once: write it to a file")
+            start = raw.read(6)
             raw.seek(0)
+            for magic, what in _FOREIGN.items():
+                if start.startswith(magic):
+                    raise DataError(path, f"the file is {what}")
+            is_packed = start.startswith(GZIP)
             with gzip.open(raw) if is_packed else contextlib.nullcontext(raw) as file:
                 yield file  # type: ignore[misc]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -92,7 +108,7 @@ def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[
     """Open a file for writing that appears under its name only when it is complete.
 
     It is compressed if its name ends in ``.gz``, unless this is switched off. If writing stops, by an interrupt or a
-    full disk, an earlier file of that name stays as it was.
+    full disk, an earlier file of that name stays as it was. Devices and pipes are written to directly.
 
     Examples
     --------
@@ -106,25 +122,49 @@ def written(path: str | os.PathLike[str], compress: bool = True) -> Iterator[IO[
     >>> text
     '1 1:0.5'
     """
-    name = os.fspath(path)
-    folder = os.path.dirname(os.path.abspath(name))
+    name = _target(os.fspath(path))
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(name)}.", dir=folder)
+        if os.path.isdir(name):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if _is_no_file(name):
+            handle = os.open(name, os.O_WRONLY)
+        else:
+            folder, base = os.path.split(os.path.abspath(name))
+            handle, temporary = tempfile.mkstemp(prefix=f".{base}.", dir=folder)
         with os.fdopen(handle, "wb") as raw:
             # Neither name nor time inside: equal data give equal bytes.
             packed: Any = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress and name.endswith(".gz") else None
             with packed or contextlib.nullcontext(raw) as file:
                 yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, name)
+        if temporary is not None:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, name)
     except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
             # The system's message names the temporary file, or no file.
-            raise OSError(error.errno, error.strerror, name) from error
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
+
+
+def _target(name: str) -> str:
+    """Where a link to a file leads: the file is replaced, not the link."""
+    return os.path.realpath(name) if os.path.islink(name) and not _is_no_file(name) else name
+
+
+def _is_no_file(name: str) -> bool:
+    """Whether there is a device or a pipe of this name, which nothing may replace: it is written to directly.
+
+    The links of the system to open files, ``/dev/stdout`` among them, count as such whatever is behind them.
+    """
+    try:
+        mode = os.stat(name).st_mode
+    except OSError:
+        return False
+    is_of_system = os.path.abspath(name).startswith(("/dev/", "/proc/"))
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or (is_of_system and os.path.islink(name))

@@ -206,7 +206,7 @@ def _head(raw: bytes, path: str) -> dict[str, Any]:
         tables = {key: value for key, value in header.items() if key != "__metadata__"}
         end = start + max((int(table["data_offsets"][1]) for table in tables.values()), default=0)
         head = json.loads(header["__metadata__"][_KEY]) if _KEY in header.get("__metadata__", {}) else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError, OverflowError) as error:
         raise ModelFileError(f"the header is damaged: {type(error).__name__}: {str(error)[:60]}", path) from None
     if head is None:
         raise ModelFileError("a safetensors file of another program: it has no description of a rankhinge model", path)

@@ -25,6 +25,7 @@ __all__ = [
     "Targets",
     "as_targets",
     "check_label_names",
+    "check_mask_names",
     "encode_targets",
     "label_names",
     "plain_targets",
@@ -166,6 +167,21 @@ def label_names(y: Any) -> NDArray[Any] | None:
     if all(isinstance(name, Integral) for name in names):
         return np.array(names, dtype=np.int64)
     return np.fromiter(names, dtype=object, count=len(names))
+
+
+def check_mask_names(mask: Any, names: NDArray[Any] | None) -> None:
+    """Raise if y and its mask are frames whose columns are not the same, in the same order.
+
+    Plain numbers as names are not compared, as by `check_label_names`.
+    """
+    own = label_names(mask)
+    if own is not None and names is not None and own.dtype == names.dtype == object:
+        first = next((k for k, pair in enumerate(zip(own.tolist(), names.tolist())) if pair[0] != pair[1]), None)
+        if first is not None:
+            raise ValueError(
+                f"column {first} of mask is {own[first]!r}, but that of y is {names[first]!r}: mask[y.columns] has "
+                "the order of y"
+            )
 
 
 def check_label_names(y: Any, classes: NDArray[Any]) -> None:

@@ -53,6 +53,9 @@ def query_column(X: Any, column: str | int) -> NDArray[Any]:
         names = _names(X)
         has = f"{np.shape(X)[1]} columns without names" if names is None else f"the columns {names[:10]}"
         raise ValueError(f"qid_column={column!r}: X has {has}")
+    if callable(getattr(X, "null_count", None)) and (n_missing := X.to_series(place).null_count()):
+        # A frame of polars: in an array of objects its nulls would be None, which is a query like any other.
+        raise ValueError(f"qid_column={column!r}: the column has {n_missing} nulls")
     ids = _column(X, place)
     _refuse_rounded(ids, column)
     return ids

@@ -21,7 +21,7 @@ from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
 from rankhinge.metrics._per_query import metric_named
 from rankhinge.problems.gains import gains_of
-from rankhinge.problems.targets import check_label_names
+from rankhinge.problems.targets import check_label_names, check_mask_names, label_names
 
 __all__ = ["by_list_of", "labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
 
@@ -62,6 +62,7 @@ def labels_quality(
         raise ValueError("sample_weight is not supported: ranking metrics have no sample weights")
     if kind == "multilabel":
         check_label_names(y, classes)
+        check_mask_names(mask, label_names(y))
     rows = np.atleast_2d(scores.T)
     columns = _relevant_columns(kind, classes, without_unlabelled(y, mask), rows.shape)
     known = [slice(None)] * len(rows) if mask is None else list(check_mask(mask, rows.shape[::-1]).T)

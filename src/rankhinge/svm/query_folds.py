@@ -111,10 +111,16 @@ def query_folds(cv: Any, X: Any, y: Any, qid: NDArray[Any] | None, random_state:
         splitter: Any = QueryKFold(_N_FOLDS if cv is None else int(cv), shuffle=True, random_state=random_state)
     else:
         splitter = check_cv(cv)
+    n_entries = np.size(getattr(cv, "test_fold", codes))
+    if n_entries != n_samples:
+        raise ValueError(f"cv={cv!r} has an entry for {n_entries} rows, but there are {n_samples}")
     rows, folds = np.arange(n_samples), []
     for place, (train, test) in enumerate(splitter.split(X, y, groups if _wants_groups(splitter) else None)):
         # A mask, or places in any order, also negative ones.
-        inside, outside = rows[train], rows[test]
+        try:
+            inside, outside = rows[train], rows[test]
+        except IndexError as error:
+            raise ValueError(f"fold {place} of cv has rows that are not there, of {n_samples}: {error}") from None
         if np.unique(inside).size < inside.size:
             raise ValueError(
                 f"the training part of fold {place} has rows more than once: a list ranks each sample once"

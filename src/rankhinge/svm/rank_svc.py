@@ -17,7 +17,7 @@ from rankhinge.losses import RankingLoss, get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.problems import one_list
 from rankhinge.problems.door import container_of
-from rankhinge.problems.targets import Targets, as_targets, encode_targets, label_names, plain_targets
+from rankhinge.problems.targets import Targets, as_targets, check_mask_names, encode_targets, label_names, plain_targets
 from rankhinge.svm._base import LinearRankingMachine
 from rankhinge.svm._fitting import OF_CLASSES, explaining, fitting, warn_user
 from rankhinge.svm.checkpointing import naming
@@ -261,6 +261,7 @@ class RankSVC(ClassifierMixin, LinearRankingMachine):
     def _read(self, X: Any, y: Any, mask: ArrayLike | None) -> tuple[Given, Targets]:
         """X and y, validated, and the problems that they make."""
         names = label_names(y) if hasattr(y, "columns") else None
+        check_mask_names(mask, names)
         X, y = self._validated(X, plain_targets(y, mask), multi_output=True, ensure_min_samples=2)
         y = y if y.ndim == 1 else as_targets(y, mask)
         return Given(X, y, {} if mask is None else {"mask": mask}), encode_targets(y, mask, self.pos_label, names)
