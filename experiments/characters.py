@@ -18,7 +18,7 @@ from _latent_choice import FEW, MACHINES, N_FOLDS, PAIR, Search, average_precisi
 from _run import Run, main
 
 N_STARTS = 3
-SEARCH = Search(powers=(1, 2), coarse_step=6, per_decade=1, width=1, most_values=5)
+SEARCH = Search(powers=(1, 2), per_decade=1, width=1, most_values=5)
 QUICK = Search(powers=(1,), n_folds=1, per_decade=1, width=1, most_values=1)
 # With the latent SSVM: all three machines see few words.
 FEW_SEARCH = Search(powers=(0, 1, 2), per_decade=1, width=1, most_values=5)
@@ -108,6 +108,7 @@ def work(run: Run) -> None:
         "characters": characters,
         "beside": some,
         "n_starts": N_STARTS,
+        "coarse_step": SEARCH.coarse_step,
         "few": list(QUICK_FEW if run.quick else FEW),
     }
     run.expect(len(mine) * 2 * len(PAIR) + len(some) * (2 * len(PAIR) + len(MACHINES) + len(TRIMS)) + 2)
