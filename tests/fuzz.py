@@ -39,13 +39,13 @@ KINDS = {"svc": 40, "ranker": 20, "path": 10, "cv": 6, "ranker cv": 4, "latent":
 # What a fit may say: that it has not converged, that all coefficients are 0, that a label is constant, …
 EXPECTED = (UserWarning,)
 MOST_ENTRIES = 10**6
-# Seeds from here on know the kinds of `fuzz_more`, and of `fuzz_later`.
-FIRST, LATER = 700_000, 3_000_000
+# Seeds from here on know the kinds of `fuzz_more`, those of `fuzz_later`, and warm starts of all kinds.
+FIRST, LATER, WARM = 700_000, 3_000_000, 7_000_000
 MAKERS = fuzz_more.MAKERS | fuzz_later.MAKERS
 
 
 def draw(seed: int) -> Case:
-    """The case of a seed. Those from `FIRST` and `LATER` on know more kinds; the others are what they were."""
+    """The case of a seed. Those from `FIRST`, `LATER` and `WARM` on know more; the others are what they were."""
     rng = np.random.default_rng(seed)
     facts: dict[str, Any] = {"seed": seed}
     large = rng.random() < 0.1
@@ -85,6 +85,8 @@ def draw(seed: int) -> Case:
     case.X = container(rng, case.X, facts)
     if case.kind in ("svc", "ranker") and options["bound"] == "convex" and rng.random() < 0.2:
         case.warm = facts["warm"] = 10.0 ** rng.uniform(-3, 15)
+    if seed >= WARM:
+        fuzz_later.warm(np.random.default_rng([seed, 3]), case)
     return case
 
 

@@ -12,7 +12,7 @@ from rankhinge.latent import Bags, LatentRankSVCCV
 from tests import fuzz_data
 from tests.fuzz_data import Case
 
-__all__ = ["MAKERS", "PATHS", "SEARCHES", "search", "widen"]
+__all__ = ["MAKERS", "PATHS", "SEARCHES", "search", "warm", "widen"]
 
 PATHS = ("path", "path of labels", "path of lists")
 SEARCHES = ("cv", "ranker cv", "labels cv", "latent cv")
@@ -32,6 +32,18 @@ def widen(rng: np.random.Generator, case: Case) -> None:
         case.facts["tight"] = True
         case.options["loss"] = "ap" if case.options["loss"] == "zero-one" else case.options["loss"]
         case.facts["reaches"] = (10.0 ** np.sort(rng.uniform(-2, 2, 2))).tolist()
+
+
+def warm(rng: np.random.Generator, case: Case) -> None:
+    """Start elsewhere at times, of several labels and with the tight bound, too; there with few iterations as well."""
+    if case.kind not in ("svc", "ranker", "labels"):
+        return
+    rare = case.kind == "labels" or case.options["bound"] == "tight"
+    if case.warm == 0.0 and rng.random() < (0.7 if rare else 0.1):
+        case.warm = case.facts["warm"] = float(10.0 ** rng.uniform(-3, 15))
+    if case.options["bound"] == "tight" and rng.random() < 0.5:
+        # Some problems end where the others go on from.
+        case.options["max_iter"] = int(rng.integers(5, 40))
 
 
 def _labels_of_folds(rng: np.random.Generator, case: Case) -> None:

@@ -19,7 +19,15 @@ def plain(X):
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-@pytest.mark.parametrize("seed", [*range(20), *range(fuzz.FIRST, fuzz.FIRST + 40), *range(fuzz.LATER, fuzz.LATER + 40)])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(20),
+        *range(fuzz.FIRST, fuzz.FIRST + 40),
+        *range(fuzz.LATER, fuzz.LATER + 40),
+        *range(fuzz.WARM, fuzz.WARM + 40),
+    ],
+)
 def test_a_seed_is_a_case(seed):
     first, second = fuzz.draw(seed), fuzz.draw(seed)
     np.testing.assert_array_equal(plain(first.X), plain(second.X))
@@ -64,3 +72,14 @@ def test_later_seeds_know_more():
     assert {*fuzz_later.PATHS, *fuzz_later.SEARCHES} <= kinds
     earlier = {fuzz.draw(seed).kind for seed in range(300)} | {fuzz.draw(seed).kind for seed in range(700_000, 700_300)}
     assert not earlier & set(fuzz_later.MAKERS)
+
+
+def test_the_latest_seeds_start_elsewhere_whatever_is_fitted():
+    cases = [fuzz.draw(seed) for seed in range(fuzz.WARM, fuzz.WARM + 400)]
+    warm = {(case.kind, case.options["bound"]) for case in cases if case.warm}
+    assert warm >= {(kind, bound) for kind in ("svc", "ranker", "labels") for bound in ("convex", "tight")}
+    before = [fuzz.draw(seed) for seed in range(fuzz.WARM - 300, fuzz.WARM)]
+    assert {(case.kind, case.options["bound"]) for case in before if case.warm} <= {
+        ("svc", "convex"),
+        ("ranker", "convex"),
+    }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import shutil
+import sys
 
 import pytest
 
@@ -59,11 +62,27 @@ def test_images(call, files, tmp_path):
     done = call(*given)
     assert done.code == 3
     assert "neither PNG, JPEG, GIF nor WebP, 'images.txt'" in done.err
+    listed.write_text("nowhere.png\n" * 80)
+    done = call(*given)
+    assert done.code == 3
+    assert re.fullmatch(
+        rf"rankhinge: {listed}:\d+: the image cannot be read, 'nowhere.png': No such file or directory\n", done.err
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_names_that_are_no_text(call, files, tmp_path):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    os.mkdir(folder)
+    model, rows, page = (os.path.join(folder, name) for name in ("m.safetensors", "rows.txt", "page.html"))
+    shutil.copy(files / "classifier.safetensors", model)
+    shutil.copy(files / "rows_test.txt", rows)
+    assert call("report", model, rows, "-o", page, "--json").code == 0
+    with open(page, encoding="utf-8") as file:
+        assert r"\udcff/m.safetensors" in file.read()
 
 
 def test_missing_extra(call, files, monkeypatch, tmp_path):
-    import sys
-
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = call("report", files / "classifier.safetensors", files / "rows_test.txt", "-o", tmp_path / "p.html")
     assert (done.code, done.err) == (4, "rankhinge: the report needs jinja2: pip install 'rankhinge[report]'\n")

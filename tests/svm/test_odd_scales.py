@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from rankhinge import LatentRankSVC, RankSVC, SVMRanker, rank_svm_path, structured_hinge
+from rankhinge import LatentRankSVC, RankSVC, RankSVCCV, SVMRanker, rank_svm_path, structured_hinge
 from rankhinge.latent.objective import LatentObjective
 from rankhinge.objective import RankingObjective
 from rankhinge.solvers import bundle
@@ -244,3 +244,26 @@ def test_a_false_bound_of_a_latent_machine_raises(monkeypatch):
     bags, y = [rng.normal(size=(4, 3)) + (b % 2) for b in range(40)], np.arange(40) % 2
     with pytest.raises(CertificateError, match="lies above the objective"):
         LatentRankSVC(C=10.0, tol=1e-6).fit(bags, y)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_start_that_leaves_no_loss_is_the_optimum_in_any_units(seed):
+    """The way to the user's units and back rounds: that is no distance from the start."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(500, 5)), np.arange(500) < 100
+    X[y, 0] += 50.0
+    X *= 10.0 ** rng.uniform(-2, 2, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        models = [
+            RankSVC().fit(X, y),
+            RankSVC(reach=[0.1, 0.2]).fit(X, np.column_stack([y, y])),
+            RankSVCCV(random_state=0, cv=2).fit(X, y),
+        ]
+    for model in models:
+        assert np.all(model.status_ == "converged")
+        assert np.all(model.gap_ <= 1e-3)
+    for model in models[:2]:
+        assert np.all(model.objective_ == 0.0)
+        assert np.all(model.score(X, y if model.coef_.shape[0] == 1 else np.column_stack([y, y])) == 1.0)
+    judge.check(models[0], X, y)

@@ -67,7 +67,8 @@ def run(arguments: Any) -> int:
         convergence=_convergence(model, problem.name),
         provenance=_provenance(arguments, model),
     )
-    page = render(facts).encode()
+    # Names of files may have bytes that are no letters.
+    page = render(facts).encode("utf-8", "backslashreplace")
     with output(arguments.output) as file:
         file.write(page)
     show(
@@ -93,8 +94,11 @@ def _images(path: str, data: LetorData) -> Callable[[int], str | None]:
     def image(row: int) -> str | None:
         if not paths[row]:
             return None
-        with open(os.path.join(folder, paths[row]), "rb") as file:
-            content = file.read()
+        try:
+            with open(os.path.join(folder, paths[row]), "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise DataError(path, f"the image cannot be read, {paths[row]!r}: {error.strerror}", row + 1) from None
         kind = next((kind for magic, kind in _IMAGES.items() if content.startswith(magic)), None)
         if kind is None:
             raise DataError(path, f"neither PNG, JPEG, GIF nor WebP, {paths[row]!r}", row + 1)
