@@ -73,7 +73,7 @@ def test_options_that_contradict(call, files):
     found = one_line(call("train", rows, "--C", 1, "--bound", "tight"), 2)
     assert found == "--C is the strength of the convex bound, not of the tight one"
     found = one_line(call("train", rows, "--reach", 1, "--folds", 3), 2)
-    assert found == "reach is given, so folds and validation data have nothing to choose: leave out one of them"
+    assert found == "reach is given, so there is nothing for folds or validation data to choose: leave out one of them"
     found = one_line(call("train", rows, "--level-weights", "uniform"), 2)
     assert found == f"--level-weights is for queries, but {rows} has no qid"
     found = one_line(call("train", train, "--loss", "rr"), 2)

@@ -118,7 +118,7 @@ def test_labels(client):
 
 def test_what_goes_list_by_list(client):
     _, y, chunks = data()
-    with pytest.raises(ValueError, match="goes list by list, on arrays in memory: choose solver='bundle'"):
+    with pytest.raises(ValueError, match="works list by list and needs arrays in memory: choose solver='bundle'"):
         RankSVC(bound="convex", solver="frank-wolfe").fit(chunks, y)
     assert not clusters.shards_left(client)
 

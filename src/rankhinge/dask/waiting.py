@@ -84,7 +84,7 @@ class Silence:
             if now - self._heard.get(where, (0.0, now))[1] >= self.seconds:
                 raise EngineLostError(
                     f"the worker {where} has not been heard for {self.seconds:g} seconds, and the scheduler has not "
-                    f"given it up: does it hang? ({_SETTING} of dask's settings is this time)"
+                    f"removed it: does it hang? ({_SETTING} of dask's settings is this time)"
                 )
 
 

@@ -314,7 +314,7 @@ class LatentRankSVCCV(LatentRankSVC):
         if not (known[usable].all() or ended):
             warn_user(
                 f"labels {np.flatnonzero(usable & ~known)[:10].tolist()} have no fold with positives and negatives in "
-                "each of its parts: they are fitted with what suits the others, in the median"
+                "each of its parts: they are fitted with the median of what suits the other labels"
             )
         places[~known] = int(np.median(places[known]))
         return places

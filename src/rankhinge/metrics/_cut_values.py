@@ -71,7 +71,7 @@ def bedrocs(lists: Lists, ties: str, alpha: float) -> Floats:
 
 def partial_aucs(lists: Lists, ties: str, max_fpr: float) -> Floats:
     if not 0 < max_fpr <= 1:
-        raise ValueError(f"max_fpr is {max_fpr}, it must lie above 0 and not above 1")
+        raise ValueError(f"max_fpr is {max_fpr}, it must be above 0 and at most 1")
     each = _each_negative(lists, ties)
     n_positives, n_negatives = lists.count(lists.gains > 0), lists.count(lists.gains == 0)
     bound = max_fpr * n_negatives

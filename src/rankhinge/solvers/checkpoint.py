@@ -34,9 +34,9 @@ class CheckpointError(ValueError):
 
     Examples
     --------
-    >>> raise CheckpointError("fit.ckpt: this is no checkpoint")
+    >>> raise CheckpointError("fit.ckpt: this is not a checkpoint")
     Traceback (most recent call last):
-    rankhinge.solvers.checkpoint.CheckpointError: fit.ckpt: this is no checkpoint
+    rankhinge.solvers.checkpoint.CheckpointError: fit.ckpt: this is not a checkpoint
     """
 
 
@@ -134,7 +134,7 @@ class Checkpoint:
             meta = json.loads(bytes(parts.pop(_META)))
         except Exception as error:  # A flipped bit makes archives raise nearly anything.
             raise CheckpointError(
-                f"{self.path}: this is no checkpoint, or a damaged one ({error}); remove it to begin anew"
+                f"{self.path}: this is not a checkpoint, or it is damaged ({error}); remove it to begin anew"
             ) from None
         if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
             found = meta.get("format") if isinstance(meta, dict) else meta

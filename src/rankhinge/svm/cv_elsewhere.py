@@ -59,7 +59,7 @@ def fit_classes_elsewhere(machine: Any, container: Any, X: Any, y: Any, mask: An
 def fit_lists_elsewhere(machine: Any, container: Any, X: Any, y: Any, qid: Any, query_weight: Any) -> Fitted:
     """Choose C fold by fold, then fit, where the data lie."""
     if query_weight is not None:
-        raise ValueError("query_weight goes with arrays in memory, or without cross-validation")
+        raise ValueError("query_weight in cross-validation works for arrays in memory only")
     if qid is None and machine.qid_column is None:
         raise ValueError("there is no qid: folds are made of whole queries")
     refuse_strangers(machine, machine._bound)

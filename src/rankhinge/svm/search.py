@@ -151,7 +151,7 @@ class Search(LinearRankingMachine):
         if unjudged and effort.watch.ended is None:
             warn_user(
                 f"labels {unjudged[:10]} have no fold with positives and negatives in "
-                "each of its parts: they are fitted with what suits the others, in the median"
+                "each of its parts: they are fitted with the median of what suits the other labels"
             )
 
     def _search_convex(
@@ -205,7 +205,7 @@ class Search(LinearRankingMachine):
         if self.init != "auto":
             return (self.init,)
         if not (self.init_Cs is None or isinstance(self.init_Cs, Integral)):
-            raise ValueError("init_Cs are those of one kind of start: give init='logistic' or 'convex' with them")
+            raise ValueError("init_Cs is for one kind of start: pass init='logistic' or 'convex' with it")
         return ("logistic", "convex")
 
     def _search_tight(

@@ -125,7 +125,7 @@ def _settings(machine: Any, tight: bool) -> tuple[list[dict[str, Any]], Any]:
         Cs = grid_of(machine.Cs, "Cs", policy.Cs)
         return [{"C": float(C)} for C in Cs], Cs
     if machine.init_Cs is not None:
-        raise ValueError("init_Cs is for arrays in memory: on shards the start is what it is without a search")
+        raise ValueError("init_Cs works for arrays in memory only: on shards, a search takes the start of a single fit")
     reaches = grid_of(machine.reaches, "reaches", policy.reaches)
     scales = [None] if np.ndim(machine.scales) == 0 else grid_of(machine.scales, "scales", policy.tightness).tolist()
     settings = [

@@ -57,7 +57,7 @@ def require_update(loss: RankingLoss, epsilon: float) -> None:
     """Raise for an update that the loss does not have."""
     if epsilon < 0 and loss.way != BY_STEP:
         raise ValueError(
-            f"the negative update goes by a loss's step, which {loss!r} does not have: choose update='positive'"
+            f"the negative update needs the step of a loss, and {loss!r} has none: choose update='positive'"
         )
 
 
