@@ -1,6 +1,6 @@
 """Inference on one list that fits the cache, in one compiled call.
 
-As training goes on, more and more negatives have the last rank, P + 1, and u = 0. If a score is found that few reach
+As training continues, more and more negatives have the last rank, P + 1, and u = 0. If a score is found that few reach
 and below which all have it, only those few are looked at (`_last_rank_cut`); else all are counted (`_count_out`).
 """
 

@@ -242,7 +242,7 @@ class LatentMachine(BagPredictor):
         kept.running = None
 
     def _weights(self) -> NDArray[np.float64]:
-        """The coefficients to go on from as the solver sees them, with the intercept's; none: empty."""
+        """The coefficients to continue from as the solver sees them, with the intercept's; none: empty."""
         earlier = earlier_model(self) if self.warm_start else {}
         if "coef_" not in earlier:
             return np.empty((0, 0))

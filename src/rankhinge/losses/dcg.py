@@ -225,7 +225,7 @@ class RBP(DCG):
     Parameters
     ----------
     persistence : float, default 0.9
-        ρ in (0, 1): the probability that a reader goes on to the next item. The metric of this loss is
+        ρ in (0, 1): the probability that a reader continues to the next item. The metric of this loss is
         ``metrics.rbp(…, persistence=0.9, normalize=True)``; by default `metrics.rbp` is not normalised and has another
         persistence.
 

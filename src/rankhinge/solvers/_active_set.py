@@ -299,7 +299,7 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     while True:
         mu, residual, steps, status = _climb(hessian, linear, capped, rho, total, x, tol, max_steps - done)
         done += steps
-        # A worn factor can end a climb too early; a fresh one goes on as long as there is much to gain.
+        # A worn factor can end a climb too early; a fresh one continues as long as there is much to gain.
         if status != OPTIMAL or residual <= 2.0 * tol or steps == 0 or residual > 0.5 * before:
             return mu, residual, done, status
         before = residual

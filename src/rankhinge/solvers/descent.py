@@ -287,7 +287,7 @@ class Descent:
     def keep(self, going: np.ndarray) -> None:
         """Go on with these of the active problems only, (m,) bool."""
         self.active = self.active[going]
-        # The last to end keep their scores, for those who go on from there.
+        # The last to end keep their scores, for those who continue from there.
         if self.active.size:
             self._scores = self.objective.select(self._scores, np.flatnonzero(going))
             self._scored = self.active

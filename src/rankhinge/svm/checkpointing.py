@@ -1,4 +1,4 @@
-"""The checkpoint of a linear fit: what tells it from others, and where it goes on."""
+"""The checkpoint of a linear fit: what tells it from others, and where it continues."""
 
 from __future__ import annotations
 

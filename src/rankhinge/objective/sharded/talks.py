@@ -1,6 +1,6 @@
 """Conversations of the coordinator with the shards about one column of scores, as generators.
 
-Each yields operations, is sent the shards' replies, and returns what it has found. Several go on side by side: their
+Each yields operations, is sent the shards' replies, and returns what it has found. Several continue side by side: their
 operations of one round are one message.
 """
 
