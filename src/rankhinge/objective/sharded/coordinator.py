@@ -12,7 +12,8 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
@@ -183,6 +184,8 @@ class ShardedObjective:
     @surviving
     def adjoint(self, coefficients: CoefficientHandle) -> Floats:
         """Slopes (d, m). One pass."""
+        if coefficients.slopes is not None:
+            return self._outer(_total(coefficients.slopes))
         replies = self._shared.call([Operation("adjoint", (coefficients.name,), None, "each")])[0]
         return self._outer(_total(replies))
 
@@ -214,7 +217,8 @@ class ShardedObjective:
                 batch = [operation for operations in asked.values() for operation in operations]
                 replies = iter(self._shared.call(batch))
                 for c, operations in asked.items():
-                    going[c] = next(reply for reply in [next(replies) for _ in operations][::-1] if reply is not None)
+                    own = [reply for reply in [next(replies) for _ in operations] if reply is not None]
+                    going[c] = own[0] if len(own) == 1 else own
         return found
 
     def _infer(
@@ -236,7 +240,8 @@ class ShardedObjective:
                 return hinge(column, self.counts_of(k), ahead)
             positives, sample = scores.seen[c]
             options: dict[str, Any] = {"slack": slack, "tight": kind == "tight", "less": own, "ahead": ahead}
-            return inference(column, compiled, positives, n_negatives, sample, **options)
+            with_slopes = coefficients and m == 1 and self._shared.expecting
+            return inference(column, compiled, positives, n_negatives, sample, with_slopes=with_slopes, **options)
 
         found: list[Inferred] = [None] * m  # type: ignore[list-item]
         asked = {c: self.slack * self._least.get((int(k), kind), 1.0) for c, k in enumerate(scores.problems)}
@@ -260,8 +265,18 @@ class ShardedObjective:
         sources = [scores.recipe] if less is None else [scores.recipe, less.recipe]
         recipe = Recipe(name, [operation for one in found for operation in one.log], sources)
         dots = {ahead: np.array([one.dot for one in found])} if ahead else None
-        handle = self._shared.keep(CoefficientHandle(recipe, scores.problems, dots))
+        slopes = found[0].slopes if m == 1 else None
+        handle = self._shared.keep(CoefficientHandle(recipe, scores.problems, dots, slopes))
         return Evaluation(value, np.array([one.loss for one in found]), handle if coefficients else None)
+
+    @contextmanager
+    def expecting_slopes(self) -> Iterator[None]:
+        """Inference for one column brings the slopes along: a message less, and a pass for nothing if nobody asks."""
+        self._shared.expecting = True
+        try:
+            yield
+        finally:
+            self._shared.expecting = False
 
     @surviving
     def evaluate(self, scores: ScoreHandle, coefficients: bool = True) -> Evaluation:
