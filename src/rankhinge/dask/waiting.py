@@ -119,9 +119,15 @@ class Waiting:
         def n_done() -> int:
             return sum(future.status == "finished" for future in futures)
 
-        found: list[Any] = self.result(
-            self._while_at_work(gathered(), n_done, lambda: f"{len(futures) - n_done()} tasks are not done")
-        )
+        try:
+            found: list[Any] = self.result(
+                self._while_at_work(gathered(), n_done, lambda: f"{len(futures) - n_done()} tasks are not done")
+            )
+        except BaseException:
+            # Whoever keeps the error would keep them on the workers.
+            for future in futures:
+                future.release()
+            raise
         return found
 
     def register(self, plugin: Any) -> None:
