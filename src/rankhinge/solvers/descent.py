@@ -38,12 +38,6 @@ class LineSearch(NamedTuple):
     n_trials: int = 25
     # How far the first step goes, in parts of the length of w: nothing is known about the curvature yet.
     first_step: float = 0.1
-    # Where an inference costs messages: points that follow the slopes, before bisection and doubling take over, by how
-    # much a step may grow, and how near to the ends of a bracket it may be, in parts of it.
-    n_guesses: int = 2
-    least_growth: float = 1.3
-    most_growth: float = 10.0
-    margin: float = 0.1
 
 
 LINE = LineSearch()
@@ -187,17 +181,14 @@ class _Trial:
 
     Along ``w + t p`` the term ½‖w − w⁰‖² is a parabola in t, known by three products. That is good enough to search by;
     from far away to near w⁰ it is a difference of numbers that are larger by orders of magnitude.
-
-    With `n_guesses`, the first points after the first one are where the slope would be 0 if it were a straight line.
     """
 
-    def __init__(self, state: State, direction: Array, away: Array, n_guesses: int = 0) -> None:
+    def __init__(self, state: State, direction: Array, away: Array) -> None:
         self.direction, self.step = direction, state.first_step(direction)
         self.value, self.slope = state.value, float(state.gradient @ direction)
         self.distance = 0.5 * float(away @ away)
         self.rise, self.bend = float(away @ direction), float(direction @ direction)
         self.low, self.high = 0.0, np.inf
-        self.n_guesses, self.last = n_guesses, (0.0, self.slope)
         self.found: _Found | None = None
         self.done = not self.slope < 0.0
 
@@ -212,22 +203,7 @@ class _Trial:
                 self.found = _Found(value, loss, bare, self.step, offset, coefficients)
             self.low = self.step
             self.done = slope >= LINE.curvature * self.slope
-        here, before, self.last = (self.step, slope), self.last, (self.step, slope)
         self.step = 2.0 * self.low if self.high == np.inf else 0.5 * (self.low + self.high)
-        if self.n_guesses > 0:
-            self.n_guesses -= 1
-            self.step = self._guess(before, here)
-
-    def _guess(self, one: tuple[float, float], other: tuple[float, float]) -> float:
-        """Where the slope is 0, by two points and the slopes there; kept apart from what is known."""
-        rise = other[1] - one[1]
-        if not rise * (other[0] - one[0]) > 0.0:
-            return self.step
-        guess = other[0] - other[1] * (other[0] - one[0]) / rise
-        if self.high == np.inf:
-            return float(np.clip(guess, LINE.least_growth * self.low, LINE.most_growth * self.low))
-        margin = LINE.margin * (self.high - self.low)
-        return float(np.clip(guess, self.low + margin, self.high - margin))
 
 
 class Descent:
@@ -292,8 +268,7 @@ class Descent:
         """One iteration for all problems that have not ended."""
         states = [self.states[k] for k in self.active.tolist()]
         steepest = [not state.pairs for state in states]
-        n_guesses = LINE.n_guesses if hasattr(self.objective, "expecting_slopes") else 0
-        trials = [_Trial(s, s.direction(), s.w - self.centre[:, k], n_guesses) for k, s in zip(self.active, states)]
+        trials = [_Trial(s, s.direction(), s.w - self.centre[:, k]) for k, s in zip(self.active, states)]
         ahead = self._score(np.stack([trial.direction for trial in trials], axis=1))
         self._search(ahead, trials)
         moved = np.flatnonzero([trial.found is not None for trial in trials])
