@@ -14,7 +14,7 @@ from rankhinge.inference.spread import BadScoreError, ListPart, compile_cut, inf
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.objective.sharded import LocalEngine, Shard, ShardedObjective, ShardsLostError, marks
-from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.objective.sharded.algebra import Sizes
 from rankhinge.problems.lists import one_list
 from rankhinge.solvers import Tight, make_solver
 from rankhinge.solvers.bundle import Bundle

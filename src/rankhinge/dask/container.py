@@ -17,7 +17,7 @@ from rankhinge.dask.worker import Chunk, Coding, build, labels_of
 from rankhinge.inference.spread import sample_stride
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.sharded import Engine, Operation, ShardedObjective, forget
-from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.objective.sharded.algebra import Sizes
 from rankhinge.objective.sharded.handles import Shared, surviving
 from rankhinge.objective.sharded.moments import variances_together
 from rankhinge.problems.door import Opened
