@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.inference import ranking_loss
+from rankhinge.inference.core import loss_by_scores
 from rankhinge.latent.inner import InnerSolver
 from rankhinge.latent.objective import moved_planes
 from rankhinge.latent.point import Point
@@ -249,7 +249,7 @@ class ConcaveConvex:
         if not self.loss.is_ranking:
             return float("nan")
         assert point.values is not None
-        return ranking_loss(point.values[:, 0], self.whole.problems[k].relevant, self.loss)
+        return loss_by_scores(point.values[:, 0], self.whole.problems[k].relevant, self.loss)
 
     def _record(self) -> None:
         K = len(self.points)

@@ -256,20 +256,21 @@ class LatentRankSVCCV(LatentRankSVC):
         watch: Watch,
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
         """For each C the labels that can be trained, their weights, and how well their test bags are ranked."""
-        metric = list_metric(get_loss(self.loss), self.scoring)
         labelled, inside = targets.known(), np.zeros(len(bags), np.bool_)
         inside[train] = True
         part = targets._replace(labelled=labelled & inside)
         ks = np.flatnonzero(part.usable())
         rows = np.arange(len(bags))[test]
+        judged = [rows[labelled[k, rows]] for k in ks]
+        loss = get_loss(self.loss)
+        judges = [
+            list_metric(loss, self.scoring, targets.relevant[k, mine]) for k, mine in zip(ks, judged, strict=True)
+        ]
         features = self._features(bags)
         for weights in self._path(features, bags, problems_of(bags, part, part.usable(), known), Cs, watch.step):
             best = features.sweep(weights, bags.offsets, 1).values[:, :, 0]
-            found = np.empty(ks.size)
-            for place, k in enumerate(ks):
-                judged = rows[labelled[k, rows]]
-                found[place] = metric(targets.relevant[k, judged], best[place, judged])
-            yield ks, weights, found
+            found = [judge(row[mine]) for judge, row, mine in zip(judges, best, judged, strict=True)]
+            yield ks, weights, np.array(found)
 
     @staticmethod
     def _features(bags: Bags) -> CandidateFeatures:
