@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._progress import Progress
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.candidates import CandidateFeatures, Counter
+from rankhinge.latent.fit import LatentFit, fit_latent
 from rankhinge.latent.problem import LatentProblem, problems_of
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.losses import RankingLoss, get_loss
@@ -188,16 +189,13 @@ class LatentRankSVCCV(LatentRankSVC):
         one = usable.size == 1
         table = summary(tried, places.tolist(), targets.classes.tolist()[-usable.size :])
         table |= {"Cs_": Cs, "scores_": scores[0] if one else scores, "C_": float(C[0]) if one else C}
-        self.__dict__.update(table)
         start = np.empty((0, 0))
         if watch.ended == "interrupted":
             deadline, start = Deadline(-np.inf, "interrupted"), means[places, np.arange(usable.size)]
         elif watch.ended is not None:
             watch.warn(LABELS.share, self.max_time)
-        self._run(given, targets, usable, problems_of(bags, targets, usable, known), C[usable], deadline, start)
-        if watch.ended == "interrupted":
-            raise KeyboardInterrupt
-        return self
+        fitted = fit_latent(LatentFit(self, given, targets, usable, known, C[usable], deadline, start, table))
+        return self._become(fitted if watch.ended != "interrupted" else fitted._replace(interrupt=KeyboardInterrupt()))
 
     def _search(
         self,
