@@ -30,6 +30,7 @@ from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, Score
 from rankhinge.objective.sharded.lists_shard import OutsideLevel
 from rankhinge.objective.sharded.outline import Outline
 from rankhinge.objective.sharded.talks import Column, Talk, hinge, inference, logistic, reference
+from rankhinge.objective.variance import ROUNDING_SQUARED
 from rankhinge.problems import graded_lists
 
 __all__ = ["ShardedLists"]
@@ -273,7 +274,7 @@ class ShardedLists(ShardedObjective):
             parts = [(n, sums / n) for n, sums in parts if n]
             mean = sum(n * own for n, own in parts) / mine.n_samples
             between = sum(n * (own - mean) ** 2 for n, own in parts)
-            totals += np.where(between <= 1e-26 * mine.n_samples * mean**2, 0.0, between)
+            totals += np.where(between <= ROUNDING_SQUARED * mine.n_samples * mean**2, 0.0, between)
         found: Floats = totals / int(self.outline.counts.n_samples[0])
         return found if self.factors is None else found * self.factors**2
 
