@@ -20,7 +20,7 @@ from rankhinge.metrics._policies import Floats, check_k
 from rankhinge.metrics._values import aucs, ndcgs, rbps, reciprocal_ranks
 
 _VALUES: dict[Any, Callable[..., Floats]] = {
-    average_precision: _cut_values.any_average_precisions,
+    average_precision: _cut_values.average_precisions,
     ndcg: ndcgs,
     reciprocal_rank: reciprocal_ranks,
     auc: aucs,
