@@ -32,7 +32,7 @@ ARGS ?=
 ONLY ?= *
 # The commit that make bench compares with, if any: make bench ONLY=training AGAINST=main
 AGAINST ?=
-# How long make fuzz goes on, and its first seed.
+# How long make fuzz continues, and its first seed.
 SECONDS ?= 60
 SEED ?= 0
 # Processes for the tests; 0 runs them in one, as a debugger wants it.
@@ -99,7 +99,7 @@ format: $(STAMPS)/lint ## Format the code, and mend what can be mended automatic
 bench: $(STAMPS)/bench ## Run the benchmarks; AGAINST=<commit> compares the times with that commit's
 	@$(KEYED) $(if $(AGAINST),$(PY) benchmarks/_against.py "$(AGAINST)" --only "$(ONLY)" $(ARGS),$(call run_scripts,benchmarks))
 
-experiments: $(STAMPS)/experiments ## The papers' tables and figures anew, as far as docs/papers.md says; goes on where it was stopped
+experiments: $(STAMPS)/experiments ## The papers' tables and figures anew, as far as docs/papers.md says; continues where it was stopped
 	@$(KEYED) $(call run_scripts,experiments)
 
 docs: $(STAMPS)/docs ## Build the site with its gallery into .make/docs/html; warnings are errors

@@ -25,7 +25,7 @@ from typing import Any
 from _harness import ROOT, SCRATCH, machine_facts, median, ratio_to, seconds_of, write_json
 from _tables import number_text, text_table, time_text
 
-NAMES = ("training", "inference", "latent", "torch_losses")
+NAMES = ("training", "inference", "latent", "torch_losses", "float32")
 # A clock and a message take some microseconds: shorter calls are repeated until they fill this many seconds.
 BURST = 0.02
 # Objectives of two commits may differ by the solvers' tolerance, 1e-3 each.

@@ -7,6 +7,7 @@ commits did the same. Made data come first: they need no data set. A case whose 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from _latent_data import mil_set, voc_windows
 from _lists import make_list, raised
 from _training_rivals import MOST_ITERATIONS, quietly
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from rankhinge import RankSVC, RankSVCCV, SVMRanker, most_violating_ranking, rank_svm_path
 from rankhinge.latent import Bags, LatentRankSVC, LatentSVC
@@ -120,9 +122,29 @@ def _forward_and_backward(criterion: Callable[..., Any], leaf: Any, target: Any)
     return float(value.detach())
 
 
+def float32(quick: bool) -> Iterator[Case]:
+    """Both products of float32 rows with one column, on one thread: what a pass over X costs."""
+    from rankhinge.features import feature_map
+
+    os.environ["RANKHINGE_NUM_THREADS"] = "1"
+    for n_features in (50, 500, 2000):
+        n_rows = (5_000_000 if quick else 50_000_000) // n_features
+        rng = np.random.default_rng(n_features)
+        features = feature_map(rng.standard_normal((n_rows, n_features), dtype=np.float32))
+        w, u = rng.normal(size=(n_features, 1)), rng.normal(size=(1, n_rows))
+        for name, product, factor in (("score", features.scores, w), ("adjoint", features.adjoint, u)):
+            yield f"{name}, d = {n_features}", partial(_on_one_thread, product, factor)
+
+
+def _on_one_thread(product: Callable[[np.ndarray], np.ndarray], factor: np.ndarray) -> float:
+    with threadpool_limits(1):
+        return float(np.abs(product(factor)).sum())
+
+
 CASES: dict[str, Callable[[bool], Iterator[Case]]] = {
     "training": training,
     "inference": inference,
     "latent": latent,
     "torch_losses": torch_losses,
+    "float32": float32,
 }

@@ -254,8 +254,8 @@ def _asides(cells: list[Cell]) -> list[str]:
     if not with_asides:
         return []
     text = (
-        "Where nearly all coefficients are 0 the default leaves their memory untouched, and whoever reads them first "
-        "pays for that: in the first column both sides sum u up as well. The other columns leave the threads out."
+        "If nearly all coefficients are 0, the default leaves their memory untouched, and the first reader pays for "
+        "that: in the first column both sides also sum u. The other columns use one thread."
     )
     columns = ["both, then reading u", "both on one thread", "quicksort to one thread"]
     header = ["", "default / 0-1, u read", "default / 0-1, one thread", "`quicksort` / default, one thread"]

@@ -272,17 +272,17 @@ def _memory_section(results: dict[str, Any]) -> list[str]:
 
 
 LEFT_OUT = """\
-`"frank-wolfe"` and `"subgradient"` go list by list and have nothing to gain from a single one. The
+`"frank-wolfe"` and `"subgradient"` work list by list, so they gain nothing on a single list. The
 [design notes](../design-notes.md#solvers) compare them.
 
-`"quasi-newton"`, which is what the default does with four samples or more for each feature and in lockstep, is shown on
-these sets as well. Boosted trees are left out on VOC action (ten fits to 1280 dense features). Rivals that take long
-are timed fewer times, down to once: see the column of rounds. The validation part of mq2008 is not used.
+The default works like `"quasi-newton"` if there are four samples or more per feature, and in lockstep; the tables
+show both. Boosted trees are left out on VOC action (ten fits to 1280 dense features). Slow rivals are timed fewer
+times, some only once: see the column of rounds. The validation part of mq2008 is not used.
 
-**Not tuned.** All rivals have their default parameters and would gain by tuning; only our C is chosen, by 3 folds on
-the training part. Its time is not part of the time of a fit. The grid is the default one, but for hiv_molecules and
-CIFAR10_0 a lower one: cross-validation had picked the lower end, and large C take long. The test scores of
-hiv_molecules, which fall with C, had been seen by then, so its test column is no clean comparison."""
+**Not tuned.** All rivals have their default parameters and would gain from tuning. Only our C is chosen, by 3 folds
+on the training part; the time of a fit does not include this. The grid is the default one, except a lower one for
+hiv_molecules and CIFAR10_0, where cross-validation had picked the lower end and a large C takes long. The test scores
+of hiv_molecules, which fall with C, had been seen by then, so its test column is not a clean comparison."""
 
 
 _EXPLANATION = """\

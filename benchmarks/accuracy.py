@@ -8,7 +8,7 @@
     make bench ONLY=accuracy ARGS=--redraw                         # the page from the results there are
 
 Every outer fold of every set is a task of its own, done in a process of its own; what is done is written at once, and a
-run that was stopped goes on where it was. ``--anew`` forgets what is there.
+run that was stopped continues where it was. ``--anew`` forgets what is there.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 
 Nested cross-validation as in `accuracy.py`, on its folds and with its budget for all; each method is chosen by the
 metric that it is judged by. The first fold of every set comes first, then the second, and so on. What is done is
-written at once, and a run that was stopped goes on where it was.
+written at once, and a run that was stopped continues where it was.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ READERS = {
     ),
     XGBOOST: "import xgboost\ndef read(path): return xgboost.DMatrix(path + '?format=libsvm', silent=True)",
 }
-# Not `getrusage`, which goes on from the peak of the parent process.
+# Not `getrusage`, which continues from the peak of the parent process.
 PEAK = """
 import re, sys, warnings
 warnings.simplefilter("ignore")

@@ -1,9 +1,9 @@
 """What it costs to leave the samples on workers or on disk: rounds, whole fits, messages and bytes, against memory.
 
 Starts its own workers on this machine. ``python benchmarks/scale.py`` measures workers, ``--out-of-core [GB]`` files,
-``--shuffle`` lists that lie scattered; ``--quick`` is a trial of all that changes no page. Writes JSON, and tables of
-docs/scaling.md. Ratios are medians of calls that alternate; with as many workers as cores, both sides use the same
-cores.
+``--shuffle`` lists that lie scattered; ``--quick`` is a trial of all that changes no page. ``--products FILE`` takes in
+what ``make bench AGAINST=<commit> ONLY=float32`` has written. Writes JSON, and tables of docs/scaling.md. Ratios are
+medians of calls that alternate; with as many workers as cores, both sides use the same cores.
 """
 
 from __future__ import annotations
@@ -257,6 +257,7 @@ def main():
     parser.add_argument("--bounds", nargs="+", help=f"default: convex, and tight at {TIGHT} on 2 workers")
     parser.add_argument("--out-of-core", nargs="?", type=float, const=30.0, metavar="GB")
     parser.add_argument("--shuffle", action="store_true", help="scattered lists instead")
+    parser.add_argument("--products", type=Path, metavar="FILE", help="float32 products against another commit")
     parser.add_argument("--drop", action="store_true", help="tell the system to forget the file before each pass")
     parser.add_argument("--folder", type=Path, help="where the file is written; default: that of temporary files")
     parser.add_argument("--quick", action="store_true")
@@ -277,7 +278,9 @@ def main():
     if arguments.shuffle or quick:
         known["shuffle"], machines["shuffle"] = measure_shuffle(*(SHUFFLE_QUICK if quick else SHUFFLE)), facts
         print(json.dumps(known["shuffle"]), flush=True)
-    if not (arguments.shuffle or arguments.out_of_core) or quick:
+    if arguments.products:
+        known["products"] = json.loads(arguments.products.read_text())
+    if not (arguments.shuffle or arguments.out_of_core or arguments.products) or quick:
         machines["workers"] = facts
         for _ in measure_workers(arguments, known.setdefault("workers", []), facts["commit"]):
             # It takes minutes, and what is known may be kept if the rest is interrupted.

@@ -37,7 +37,8 @@ for k in range(10):
     theirs[:, k] = rival.decision_function(X_test / 16)
 
 # %%
-# Average precision per label:
+# Average precision per label. The two rank about equally well here. One call saves the loop, and most passes over the
+# data.
 
 places = np.arange(10)
 values = {

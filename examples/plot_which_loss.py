@@ -17,7 +17,7 @@ scores = -np.arange(n, dtype=float)
 
 
 def cost(loss, rank):
-    """The loss of a list that is perfect but for one negative at `rank`."""
+    """The loss of a list that is perfect except for one negative at `rank`."""
     moved = scores.copy()
     moved[-1] = -(rank - 1.5)
     return ranking_loss(moved, relevant, loss=loss)
@@ -46,4 +46,4 @@ plt.show()
 # * ``"ap"``: the whole list counts, its top most. The usual choice for rare positives.
 # * ``"ndcg"``: like AP, a little flatter, and it knows graded labels. The usual choice for search results.
 # * ``"rbp"``, ``"rr"``: someone reads from the top and stops soon.
-# * ``"auc"``: every pair counts alike, wherever it stands.
+# * ``"auc"``: all pairs count equally, wherever they stand.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["PREPARATIONS", "Actions", "folds_of", "load_actions"]
 
 N_FOLDS = 5
-# What the two benchmark pages do: `benchmarks/training.py` ends after the first, `benchmarks/accuracy.py` goes on.
+# What the two benchmark pages do: `benchmarks/training.py` ends after the first, `benchmarks/accuracy.py` continues.
 PREPARATIONS = {
     "norm": "square root, rows to norm 1",
     "standard": "square root, rows to norm 1, columns standardised",

@@ -49,7 +49,7 @@ numbers) and far better than the papers' poselets of 2011, so all figures are hi
 *difference* between machines.
 
 "0-1" is the papers' binary SVM (no intercept, features centred), "AP" their AP-SVM, both
-`RankSVC(bound="convex")`; "tight" is `RankSVCCV` as it comes. `LinearSVC` and the logistic regression are
+`RankSVC(bound="convex")`; "tight" is `RankSVCCV` with its defaults. `LinearSVC` and the logistic regression are
 scikit-learn's, with an intercept. C: five folds (seed 0, the same for everybody), three values a decade, the grid grown
 by decades until every class chooses an inner value; then one fit to all training boxes.
 """
@@ -113,17 +113,17 @@ def ap_part(run: Run) -> str:
         paper = {f"paper, {kind}": [f"{PAPER[c][i]:.2f}" for c in classes] for i, kind in enumerate(("0-1", "AP"))}
         lines += [table(run, columns, paper), ""]
         lines += [
-            f"- {label} less 0-1: {compared(values, columns['0-1'])}"
+            f"- {label} minus 0-1: {compared(values, columns['0-1'])}"
             for label, values in columns.items()
             if label != "0-1" and "0-1" in columns
         ]
         if "logistic" in columns and "AP" in columns:
-            lines.append(f"- AP less logistic: {compared(columns['AP'], columns['logistic'])}")
+            lines.append(f"- AP minus logistic: {compared(columns['AP'], columns['logistic'])}")
         if missing:
             lines.append(f"\nNot run with these features: {', '.join(missing)}.")
         lines.append("")
     lines.append(
-        "The papers: AP less 0-1 +3.26 points (51.20 against 47.94); APPX loses 0.3, 0.9 and 2.0 points of it.\n"
+        "The papers: AP minus 0-1 +3.26 points (51.20 against 47.94); APPX loses 0.3, 0.9 and 2.0 points of it.\n"
     )
     return "\n".join([*lines, appx_part(run)])
 
@@ -141,7 +141,7 @@ def appx_part(run: Run) -> str:
         f"paper, {k} %": [f"{PAPER[name][2 + i] - PAPER[name][1]:.2f}" for name in run.facts["classes"]]
         for i, k in enumerate(KEPT)
     }
-    head = "APPX less AP, by the share of easy samples that are kept out, ours and the papers' (003 Table 1):\n"
+    head = "APPX minus AP, by the share of easy samples that are kept out, ours and the papers' (003 Table 1):\n"
     return "\n".join([head, table(run, away, theirs), ""])
 
 
@@ -168,11 +168,11 @@ def ndcg_part(run: Run) -> str:
         for part, values in (("validation", validation), ("test", tested)):
             binary, ranking = values.values()
             if binary and ranking:
-                lines.append(f"- {part}, NDCG less 0-1: {compared(ranking, binary)}")
+                lines.append(f"- {part}, NDCG minus 0-1: {compared(ranking, binary)}")
         lines.append("")
     lines.append(
         "Validation figures are the means over the five folds *at the C chosen on these very folds*, as in 000 Table\n"
-        "4: they flatter both machines alike. The papers: 85.52 against 84.38, +1.14 points (000: validation, 004:\n"
+        "4: they flatter both machines equally. The papers: 85.52 against 84.38, +1.14 points (000: validation, 004:\n"
         "test).\n"
     )
     return "\n".join(lines)
@@ -191,11 +191,11 @@ def findings(run: Run) -> str:
   (papers: +3.3), NDCG-SVM {points("ndcg", "zero-one", metric="ndcg")} points of NDCG (papers: +1.1).
 - **It is a gain over that binary SVM**, not over what one would use today: `LinearSVC`, whose hinge is squared and
   which has an intercept, is {points("LinearSVC", "zero-one")} points above it, a logistic regression
-  {points("logistic regression", "zero-one")}. AP less LinearSVC: {points("ap", "LinearSVC")}.
+  {points("logistic regression", "zero-one")}. AP minus LinearSVC: {points("ap", "LinearSVC")}.
 - **APPX** loses the more, the more samples it keeps easy: {points("appx 25", "ap")}, {points("appx 50", "ap")} and
   {points("appx 75", "ap")} points against AP (papers: −0.3, −0.9, −2.0).
 - **The tight bound** gains nothing here over the convex one ({points("tight", "ap")}).
-- **Preparation**, standardised columns less rows of norm 1: {_standardised(run)} points. AP less
+- **Preparation**, standardised columns minus rows of norm 1: {_standardised(run)} points. AP less
   LinearSVC is {points("ap", "LinearSVC", "standard")} with standardised columns. The
   [accuracy benchmark](../accuracy.md) standardises for its rivals, [the one on training](../benchmarks/training.md)
   keeps the rows of norm 1: hence their figures differ.

@@ -49,7 +49,7 @@ where `catboost` is installed.
 TABLES = """
 ## One label: AP
 
-From the same benchmark: features standardised, the same folds, eleven settings for each rival, ours as they come.
+From the same benchmark: features standardised, the same folds, eleven settings for each rival, our defaults.
 XGBoost and CatBoost were not run on these sets: LightGBM's searches alone took {minutes} minutes there. VOC action is
 below; LightGBM was not run on it.
 """
@@ -60,7 +60,7 @@ Features of a network that somebody else has trained: MobileNetV2's of VOC actio
 papers' split) and ResNet-18's of CIFAR10_0 (512 features, 5 % positive, five outer folds). Both as square roots, rows
 to norm 1, centred.
 
-- *RankSVC*: `RankSVCCV("ap")`, tight bound as it comes, and the convex one; all labels and folds in lockstep.
+- *RankSVC*: `RankSVCCV("ap")`, tight bound with its defaults, and the convex one; all labels and folds in lockstep.
 - *logistic regression*: scikit-learn's, with an intercept, a C for each label.
 - *RankHingeLoss*: a linear layer in PyTorch by Adam (rate 0.03).
 
@@ -88,7 +88,7 @@ def paired(of: list[dict[str, Any]], table: str, measure: str = "AP") -> dict[st
 
 def less_rivals(rows: dict[str, dict[str, np.ndarray]], measure: str, rivals: tuple[str, ...]) -> list[str]:
     return [
-        f"- {name}, {measure}, {RANKERS[0]} less {rival}: {compared(methods[RANKERS[0]], methods[rival])}"
+        f"- {name}, {measure}, {RANKERS[0]} minus {rival}: {compared(methods[RANKERS[0]], methods[rival])}"
         for name, methods in rows.items()
         for rival in rivals
         if rival in methods and methods[rival].size > 1
@@ -140,7 +140,7 @@ def tables_part() -> str:
             continue
         rows.append([name, str(methods["tight"].size), *(mean_and_spread(methods[m]) for m in CLASSIFIERS)])
         for rival in ("LightGBM", "LogisticRegression"):
-            tests.append(f"- {name}, tight less {rival}: {compared(methods['tight'], methods[rival])}")
+            tests.append(f"- {name}, tight minus {rival}: {compared(methods['tight'], methods[rival])}")
     header = ["set", "folds", "RankSVCCV, tight", "convex", *CLASSIFIERS[2:]]
     seconds = sum(r["seconds"] for r in records() if r["table"] == "rivals" and r["method"] == "LightGBM")
     return "\n".join([TABLES.format(minutes=f"{seconds / 60:.0f}"), text_table(header, rows), "", *tests])
@@ -193,7 +193,7 @@ def layer_part(run: Run) -> str:
     ]
     for name, title in sets.items():
         parts += [
-            f"- {title.split(',')[0]}, {a} less {b}: {compared(found[name][a], found[name][b])}"
+            f"- {title.split(',')[0]}, {a} minus {b}: {compared(found[name][a], found[name][b])}"
             for a, b in PAIRS
             if a in found[name] and b in found[name]
         ]
@@ -226,16 +226,16 @@ def findings(run: Run) -> str:
     ours = MACHINES[0]
     return f"""## In plain words
 
-- **Some hundreds of queries:** the linear ranker less LightGBM is {less(graded["mq2008"], RANKERS[0], "LGBMRanker")}
-  points of NDCG@10 on mq2008, less XGBoost {less(graded["mq2008"], RANKERS[0], "XGBRanker")}. On lightgbm_rank it is
+- **A few hundred queries:** the linear ranker minus LightGBM is {less(graded["mq2008"], RANKERS[0], "LGBMRanker")}
+  points of NDCG@10 on mq2008, minus XGBoost {less(graded["mq2008"], RANKERS[0], "XGBRanker")}. On lightgbm_rank it is
   {less(graded["lightgbm_rank"], RANKERS[0], "LGBMRanker")} and
   {less(graded["lightgbm_rank"], RANKERS[0], "XGBRanker")}.{catboost}
 - **Tables:** the linear ranker is ahead of LightGBM on {len(ahead)} of {len(trees)} sets ({", ".join(ahead)}). No loss
   makes a linear model bend.
-- **A last layer:** `RankSVCCV` less a tuned logistic regression is {less(voc, ours, MACHINES[2])} points on VOC action
+- **A last layer:** `RankSVCCV` minus a tuned logistic regression is {less(voc, ours, MACHINES[2])} points on VOC action
   and {less(cifar, ours, MACHINES[2])} on CIFAR10_0; with the convex bound {less(voc, MACHINES[1], MACHINES[2])} and
   {less(cifar, MACHINES[1], MACHINES[2])}.
-- **The same loss by gradients:** `RankHingeLoss` less `RankSVC` with the convex bound is
+- **The same loss by gradients:** `RankHingeLoss` minus `RankSVC` with the convex bound is
   {less(voc, MACHINES[3], MACHINES[1])} and {less(cifar, MACHINES[3], MACHINES[1])} points.
   `RankSVC` needs no rate, no batch and no number of steps."""
 

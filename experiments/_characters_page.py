@@ -100,7 +100,7 @@ def compared_pair(run: Run, candidates: str, what: str) -> list[str]:
         text_table(header, rows),
         "",
         *pictures,
-        "Latent AP-SVM less latent SVM:\n",
+        "Latent AP-SVM minus latent SVM:\n",
         f"- five folds: {compared(means[PAIR[0]], means[PAIR[1]])}; by a paired t-test over the folds of each class "
         f"(p < 0.05) {counted(signs)}",
         f"- test words: {compared(test[PAIR[0]], test[PAIR[1]])}\n",
@@ -124,10 +124,10 @@ def compared_few(run: Run) -> list[str]:
         f"{len(characters)} characters ({', '.join(characters)}):\n",
         text_table(["", "five folds", "test"], rows),
         "",
-        "Latent AP-SVM less latent SSVM:\n",
+        "Latent AP-SVM minus latent SSVM:\n",
         f"- five folds: {_differences(by_fold, TRIO[1])}; class by class (p < 0.05) {counted(signs)}",
         f"- test words: {compared(test[TRIO[0]], test[TRIO[1]])}\n",
-        f"Latent AP-SVM less latent SVM on the test words: {compared(test[TRIO[0]], test[TRIO[2]])}.\n",
+        f"Latent AP-SVM minus latent SVM on the test words: {compared(test[TRIO[0]], test[TRIO[2]])}.\n",
     ]
 
 
@@ -159,7 +159,7 @@ def trust(run: Run) -> list[str]:
         f"Cut: latent SSVM, trimming and annotated boxes are for {len(beside)} of the {len(every)} characters only "
         f"({', '.join(beside)}: every fifth). The paper has latent SSVM for all of them.\n",
         "C: a value a decade, by five folds of the training words (seed 0), grown until the choice lies inside the "
-        f"grid or five values are tried. At an end all the same: {'; '.join(ends)}.\n",
+        f"grid or five values are tried. Still at an end: {'; '.join(ends)}.\n",
         f"J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM: {budget(run)}\n",
         "All fits stop at a gap of 0.01; those of the search start from the one before. The fits for the test words "
         f"take {run.facts['n_starts']} starts (the first at the classes' means, seed 0) and keep the least objective; "
@@ -193,5 +193,5 @@ def page(run: Run) -> str:
         if (left := [name for name in names if name not in complete(run, names, keys)])
     ]
     if missing:
-        parts.append(f"\nNot finished: {'; '.join(missing)}. `make experiments ONLY=characters` goes on.\n")
+        parts.append(f"\nNot finished: {'; '.join(missing)}. `make experiments ONLY=characters` resumes.\n")
     return "\n".join(parts)

@@ -41,8 +41,8 @@ COLOURS = {"greedy": "tab:red", "quicksort": "tab:blue", "auto": "tab:green"}
 METHOD_NAMES = {"greedy": "greedy", "quicksort": "quicksort", "auto": "default"}
 
 INTRODUCTION = """
-A network is pre-trained with cross-entropy by Adadelta. Then `LayerwiseTrainer` goes on layer by layer, for the 0-1
-loss (multiclass hinge), the AP loss or the NDCG loss, as in 004 §4.3. For comparison, the same network goes on by
+A network is pre-trained with cross-entropy by Adadelta. Then `LayerwiseTrainer` continues layer by layer, for the 0-1
+loss (multiclass hinge), the AP loss or the NDCG loss, as in 004 §4.3. For comparison, the same network continues by
 stochastic gradients: with cross-entropy, with the same 0-1 loss, and with `RankHingeLoss` for AP and for NDCG.
 """
 
@@ -84,7 +84,7 @@ def differences(run: Run) -> str:
     lines = []
     for metric, (binary, own, _, _) in PAPER.items():
         ours, theirs = (f"layers/{metric}", metric), "layers/multiclass-hinge"
-        name = f"- {METRICS[metric]}, layer by layer, {LOSSES[metric]} less 0-1"
+        name = f"- {METRICS[metric]}, layer by layer, {LOSSES[metric]} minus 0-1"
         a, b = pairs(run, ours, (theirs, metric))
         if a:
             paper = f"The paper: {float(own) - float(binary):+.2f} ({own} against {binary})."
@@ -101,7 +101,7 @@ def differences(run: Run) -> str:
     for first, second, metric in others:
         a, b = pairs(run, (first, metric), (second, metric))
         if a:
-            lines.append(f"- {METRICS[metric]}, {WAYS[first]} less {WAYS[second]}: {compared(a, b)}.")
+            lines.append(f"- {METRICS[metric]}, {WAYS[first]} minus {WAYS[second]}: {compared(a, b)}.")
     return "\n".join(lines)
 
 
@@ -123,12 +123,12 @@ def findings(run: Run) -> str:
     share = 100 * seconds["greedy"] / run["time/ap/greedy"]["seconds"]
     return f"""## In plain words
 
-- **Ranked by scores**, training layer by layer for AP less training for 0-1 is {by_scores[0]} points of AP (the paper:
+- **Ranked by scores**, training layer by layer for AP minus training for 0-1 is {by_scores[0]} points of AP (the paper:
   {paper[0]}), and for NDCG {by_scores[1]} points of NDCG (the paper: {paper[1]}).
 - **Ranked by probabilities**, a softmax that costs nothing, the 0-1 loss is another rival: against it the difference is
   {by_probability[0]} points of AP and {by_probability[1]} of NDCG. What the ranking losses learn here is to make scores
   of different images comparable.
-- **Layer by layer less gradients**, of the same loss and in about the same time: {gradients[0]} points of AP,
+- **Layer by layer minus gradients**, of the same loss and in about the same time: {gradients[0]} points of AP,
   {gradients[1]} of NDCG.
 - **Time**: greedy inference takes {share:.0f} % of the training for AP, and no faster one can save more. The paper's
   quicksort saves {saved(float(PAPER["ap"][2]), float(PAPER["ap"][3]))}.

@@ -38,7 +38,7 @@ class Settings:
     pretrain_epochs: int = 8
     # Images of the searches, of the run over all layers and of the times by size of the blocks.
     n_part: int = 10_000
-    # Where the searches begin: they go on along their ladders while an end is the best.
+    # Where the searches begin: they continue along their ladders while an end is the best.
     lams: tuple[float, ...] = (1e-2, 1e-3, 1e-4)
     rates: tuple[float, ...] = (1e-3, 3e-4, 1e-4)
     block_size: int = 500

@@ -64,7 +64,7 @@ def differences(run: Run, classes: list[str]) -> list[str]:
     texts = [
         f"- {name}: {compared(*(column(run, kind, what, classes) for kind in PAIR))}" for what, name in names.items()
     ]
-    return ["Latent AP-SVM less latent SVM:\n", *texts, ""]
+    return ["Latent AP-SVM minus latent SVM:\n", *texts, ""]
 
 
 def verdict(run: Run, classes: list[str]) -> str:
@@ -209,7 +209,7 @@ def page(run: Run) -> str:
         *pictures(run, classes),
         "## How far to trust it\n",
         f"C: three values a decade, by the images' AP over {n_folds} folds of the training images (seed 0), grown "
-        "until the choice lies inside the grid or nine values are tried. At an end all the same: "
+        "until the choice lies inside the grid or nine values are tried. Still at an end: "
         + ", ".join(f"{kind} {sum(map(at_end, found))} classes" for kind, found in choices.items())
         + ".\n",
         "J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM by one fold at four values of C. Fits of "

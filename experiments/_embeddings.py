@@ -78,7 +78,7 @@ def _rank_svc(layer: Layer, **options: Any) -> tuple[Scores, Any]:
 
 
 def tight(layer: Layer) -> tuple[Scores, Any]:
-    """`RankSVCCV` as it comes: all labels and folds in lockstep."""
+    """`RankSVCCV` with its defaults: all labels and folds in lockstep."""
     return _rank_svc(layer)
 
 

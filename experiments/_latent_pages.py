@@ -29,7 +29,7 @@ def trimming(run: Run, names: list[str], what: str) -> list[str]:
     return [
         "## Noisy labels: would latent AP-SVM gain by trimming?\n",
         f"{what} The latent SVM may leave out the most confusing candidates of negatives (c above); the same was tried "
-        f"for latent AP-SVM. AP in {n_folds} of five folds, at the C chosen without it, less the AP without it, over "
+        f"for latent AP-SVM. AP in {n_folds} of five folds, at the C chosen without it, minus the AP without it, over "
         "the classes:\n",
         *(f"- {p} % left out: {compared(means[p], means['0'])}" for p in differences),
         f"\n{verdict}\n",

@@ -37,4 +37,4 @@ def page(run: Run) -> str:
     parts = ["# Experiment: multiple-instance sets\n", run.provenance(), INTRODUCTION, table]
     missing = [name for name in run.facts["sets"] if name not in [row[0] for row in rows]]
     last = [f"Not finished: {', '.join(missing)}."] if missing else []
-    return "\n".join([*parts, "\nLatent AP-SVM less latent SVM:\n", *texts, TRUST, *last])
+    return "\n".join([*parts, "\nLatent AP-SVM minus latent SVM:\n", *texts, TRUST, *last])

@@ -2,7 +2,7 @@
 
 A *cell* is one figure of an experiment, under a key such as ``ap/phoning``. It is written to
 ``results/<name>.json`` as soon as it is known, together with the commit of the code that made it, so that a run that
-was stopped goes on where it was. The page is made of the cells alone.
+was stopped continues where it was. The page is made of the cells alone.
 
 A cell keeps a fingerprint of its settings: one that was made with other settings is made anew. Cells without one are
 older than that; they are kept, and the run and the page say so.
@@ -285,7 +285,7 @@ def main(
         except MissingData as error:
             print(f"skipped, {error}")
         except KeyboardInterrupt:
-            print("\ninterrupted: what is done is kept, the same command goes on", file=sys.stderr)
+            print("\ninterrupted: what is done is kept; the same command continues from there", file=sys.stderr)
     if run.keys():
         target = (SCRATCH if options.quick else ROOT / "docs" / "experiments") / f"{name}.md"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -51,16 +51,16 @@ def grows(first: np.ndarray, last: np.ndarray) -> bool:
 
 
 def gap(run: Run, part: str, other: str, classes: list[str]) -> list[str]:
-    """Latent AP-SVM less another machine at every S, and whether that grows as S falls."""
+    """Latent AP-SVM minus another machine at every S, and whether that grows as S falls."""
     gaps = [np.subtract(*(figures_of(run, part, kind, p, classes) for kind in (PAIR[0], other))) for p in SUPERVISED]
     lines = [
         f"- S = {p} %: {compared(*(figures_of(run, part, k, p, classes) for k in (PAIR[0], other)))}"
         for p in SUPERVISED
     ]
     return [
-        f"Latent AP-SVM less {other}:\n",
+        f"Latent AP-SVM minus {other}:\n",
         *lines,
-        f"\nThe gap at S = 0 less that at S = 100 is {compared(gaps[0], gaps[-1])}: "
+        f"\nThe gap at S = 0 minus that at S = 100 is {compared(gaps[0], gaps[-1])}: "
         f"{'it grows' if grows(gaps[0], gaps[-1]) else 'no growth beyond the noise'} as S falls.\n",
     ]
 
@@ -95,7 +95,7 @@ def worth(run: Run, part: str, classes: list[str], where: str) -> list[str]:
     """What it gives latent AP-SVM to know all right candidates."""
     all_known, none_known = (figures_of(run, part, PAIR[0], percent, classes) for percent in (100, 0))
     difference = compared(all_known, none_known)
-    return [f"What the right candidates are worth to latent AP-SVM {where}, S = 100 less S = 0: {difference}.\n"]
+    return [f"What the right candidates are worth to latent AP-SVM {where}, S = 100 minus S = 0: {difference}.\n"]
 
 
 def on_all_bags(run: Run, classes: list[str]) -> list[str]:
@@ -133,7 +133,7 @@ def on_few_bags(run: Run) -> list[str]:
     P, N = run.facts["few"]
     return [
         "## With latent SSVM, on few bags (002 Table 1: 44.6, 40.9 and 39.5)\n",
-        "Latent SSVM's inference is for some hundred bags. Here all three machines are trained on the same "
+        "Latent SSVM's inference is for a few hundred bags. Here all three machines are trained on the same "
         f"{P} positive and {N} negative bags of each class (seed 0), from {run.facts['n_starts']} starts of which the "
         f"least objective is kept, and judged on all boxes of the test. Means over {len(classes)} classes; *folds*: AP "
         "by which C was chosen, at S = 0.\n",
@@ -177,7 +177,7 @@ def bounds(run: Run) -> list[str]:
     points = [(a, b) for found in cells.values() for cell in found for a, b in zip(*_two(cell), strict=True)]
     below = sum(a <= b + 1e-9 for a, b in points)
     last = {kind: [cell["loss"][-1] for cell in cells[kind]] for kind in kinds}
-    of_loss = f"latent AP-SVM's training less latent SSVM's: {compared(last[kinds[0]], last[kinds[1]])}."
+    of_loss = f"latent AP-SVM's training minus latent SSVM's: {compared(last[kinds[0]], last[kinds[1]])}."
     if max(map(max, last.values())) == 0:
         of_loss = "0 after either training: so few bags are separated by both."
     return [
@@ -209,7 +209,7 @@ def trust(run: Run, classes: list[str]) -> list[str]:
     return [
         "## How far to trust it\n",
         f"C: three values a decade, chosen at S = 0 for all S by {folds} (seed "
-        "0), grown until the choice lies inside the grid. At an end all the same: "
+        "0), grown until the choice lies inside the grid. Still at an end: "
         + ", ".join(f"{kind} {count}" for kind, count in ends.items())
         + ". J (1 or the ratio of the classes) and c (0 or 1 %) of the latent SVM by one fold at three values of C: "
         "far fewer than in the paper.\n",

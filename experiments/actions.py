@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from rankhinge import ApproximateRankSVC, RankSVC, RankSVCCV, metrics, rank_svm_path
 
 PER_DECADE = 3
-# Powers of ten where the search begins, by preparation; it goes on from there.
+# Powers of ten where the search begins, by preparation; it continues from there.
 FIRST_DECADES = {
     "norm": {"ap": (2, 3), "ndcg": (2, 3), "zero-one": (4, 5)},
     "standard": {"ap": (-2, -1), "ndcg": (-2, -1), "zero-one": (0, 1)},
@@ -175,7 +175,7 @@ def rival(run: Run, data: Actions, preparation: str, name: str, k: int) -> None:
 
 
 def tight(run: Run, data: Actions, preparation: str) -> None:
-    """`RankSVCCV` as it comes: the tight bound, and a search of its own on the same folds."""
+    """`RankSVCCV` with its defaults: the tight bound, and a search of its own on the same folds."""
     positive, known = (data.Y > 0).astype(int), data.Y != 0
 
     def fit() -> Any:

@@ -203,7 +203,7 @@ def work(run: Run) -> None:
     data = load_actions("norm", centred=True)
     C = chosen_C()
     data = shortened(data) if run.quick else data
-    # A run that goes on keeps the larger load: the page is not to look better than its worst part.
+    # A run that continues keeps the larger load: the page is not to look better than its worst part.
     load = max(round(os.getloadavg()[0], 1), run.facts.get("load", 0.0)) if hasattr(os, "getloadavg") else 0.0
     run.facts = {"classes": list(data.classes), "tol": TOL, "repeats": REPEATS, "load": load}
     run.expect(len(data.classes) * (len(METHODS) + len(APPROXIMATE) + 2) + 16 * len(IN_FIGURES) + 1)

@@ -13,7 +13,7 @@ from scipy import sparse
 from rankhinge import metrics, structured_hinge
 from rankhinge.features import feature_map
 from rankhinge.losses import DCG, get_loss
-from rankhinge.objective import RankingObjective
+from rankhinge.objective import RankingObjective, spans
 from rankhinge.papers.solvers.lists import ListBlocks
 from rankhinge.problems import graded_lists, one_list
 from rankhinge.solvers.bundle import Bundle
@@ -244,6 +244,18 @@ def test_handles():
     assert parts.problems.tolist() == [0] * 6 + [2] * 6
     np.testing.assert_allclose(parts.values.reshape(2, 6, -1).sum(axis=1), u.values)
     assert np.count_nonzero(parts.values) == np.count_nonzero(u.values)
+
+
+def test_random_parts_go_by_round_and_block():
+    """A block's parts depend on no other block; rounds and blocks differ; every part is as frequent as the others."""
+    n, block = 200_000, spans._BLOCK_ROWS
+    whole = spans.random_parts(7, 5, n)
+    for n_first in (0, 1, block, block + 1, 3 * block):
+        np.testing.assert_array_equal(spans.random_parts(7, 5, n_first), whole[:n_first])
+    assert (whole[:block] != whole[block : 2 * block]).any()
+    assert (spans.random_parts(8, 5, block) != whole[:block]).any()
+    np.testing.assert_allclose(np.bincount(whole, minlength=5) / n, 0.2, atol=0.005)
+    assert set(np.unique(spans.random_parts(2**63 - 1, 300, 50_000))) == set(range(300))
 
 
 @pytest.mark.parametrize("capacity", [0, 3, 20])

@@ -6,7 +6,7 @@ call. `once` is for those that are called in one place: they become part of the 
 are compiled once instead of twice. `callback` is for those called by address.
 
 A literal argument has a type of its own. A function that is called with a literal and with a variable is compiled
-twice: hence ``np.int64(0)`` here and there.
+twice: hence `ZERO`, `ONE` and `NONE`, which have the type of a variable.
 
 The cache is a convenience. Where there is no folder to write to, or no room in it, each process compiles for itself.
 """
@@ -23,16 +23,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numba import njit
 from numba.core.ccallback import CFunc
 
 from rankhinge._progress import is_terminal, is_watched
 
-__all__ = ["callback", "compiled", "inner", "kernel", "once"]
+__all__ = ["NONE", "ONE", "ZERO", "callback", "compiled", "inner", "kernel", "once"]
 
 # Kernels divide by nothing that can be 0: a check at each division would be a branch, and more to compile. They have no
 # expressions of whole arrays either, which could be rewritten as one loop.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
+ZERO: Any = np.int64(0)
+ONE: Any = np.int64(1)
+NONE: Any = np.int64(-1)
 _warned = False
 # Seconds of compiling after which a message appears: less than the second in which patience ends.
 _PATIENCE = 0.5

@@ -1,7 +1,7 @@
 """Training for a ranking metric, shown on data that scikit-learn ships: ``make demo``.
 
 First what training bounds, the value of a most violating ranking. Then `RankSVC` beside logistic regression and
-`LinearSVC`, as they are and tuned, where it pays and where it does not.
+`LinearSVC`, untuned and tuned, where it pays and where it does not.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _outcome(model: Any, split: _Split) -> _Outcome:
 
 
 def _compare(splits: Sequence[_Split], more: Models | None = None) -> dict[str, list[_Outcome]]:
-    """Every model on every split, the table, and who wins."""
+    """Every model on every split, the table, and which wins."""
     models = _models() if more is None else more | _models()
     outcomes = {name: [_outcome(make(), split) for split in splits] for name, make in models.items()}
     rows = []

@@ -51,6 +51,7 @@ def one_line(done, code):
             ["train", "x", "--seed", "-1"],
             "argument --seed: -1 is not between 0 and 4294967295 (see rankhinge train --help)",
         ),
+        (["warm", ""], "argument folder: the name of the file is empty (see rankhinge warm --help)"),
         (["train", ""], "argument data: the name of the file is empty (see rankhinge train --help)"),
         (
             ["predict", "m", "-"],
@@ -73,7 +74,7 @@ def test_options_that_contradict(call, files):
     found = one_line(call("train", rows, "--C", 1, "--bound", "tight"), 2)
     assert found == "--C is the strength of the convex bound, not of the tight one"
     found = one_line(call("train", rows, "--reach", 1, "--folds", 3), 2)
-    assert found == "reach is given, so folds and validation data have nothing to choose: leave out one of them"
+    assert found == "reach is given, so there is nothing for folds or validation data to choose: leave out one of them"
     found = one_line(call("train", rows, "--level-weights", "uniform"), 2)
     assert found == f"--level-weights is for queries, but {rows} has no qid"
     found = one_line(call("train", train, "--loss", "rr"), 2)
@@ -161,6 +162,18 @@ def test_columns_without_end(call, tmp_path):
         f"{path}: 21 bytes on disk would take more than 350000084 in memory: if you trust the file, pass "
         "max_memory=None (the command: --any-size)"
     )
+
+
+def test_features_that_are_not_there(call, files, tmp_path):
+    rows = files / "rows_test.txt"
+    found = one_line(call("evaluate", "feature:9", rows), 2)
+    assert found == "feature:9: the file has the features 1 to 4"
+    assert one_line(call("evaluate", "feature:x", rows), 2) == "feature:x: the file has no feature of this name"
+    pytest.importorskip("pyarrow")
+    table = tmp_path / "t.csv"
+    table.write_text("label,a,b\n1,2,3\n0,1,2\n")
+    found = one_line(call("evaluate", "feature:x", table), 2)
+    assert found == "feature:x: the file has no feature of this name, but 'a, b'"
 
 
 def test_scores_of_other_rows(call, files, tmp_path):

@@ -43,9 +43,14 @@ KEYS = ("build", "_build", "_cut", "_joined", "_read")
 
 
 def shards_left(client):
-    """Keys of shards on the workers; the scheduler lets go of futures a little later."""
+    """Keys of shards on the workers."""
+    return left(client, KEYS)
+
+
+def left(client, names):
+    """Keys on the workers that begin so; the scheduler lets go of futures a little later."""
     for _ in range(50):
-        held = client.run(lambda dask_worker: [key for key in dask_worker.data if str(key).startswith(KEYS)])
+        held = client.run(lambda dask_worker: [key for key in dask_worker.data if str(key).startswith(names)])
         if not any(held.values()):
             return []
         time.sleep(0.1)

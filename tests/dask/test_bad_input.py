@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankhinge import RankSVC
+from rankhinge import RankSVC, SVMRanker
 from tests.dask import clusters
 
 da = pytest.importorskip("dask.array")
@@ -69,7 +69,7 @@ CHANGES = {
     "short": (lambda block: block[:-1], "chunk 2 of X has 499 rows, but 500 were announced"),
     "sparse": (
         sparse.csr_matrix,
-        "chunk 2 of X is sparse, but the first one is dense: all chunks must be of one format",
+        r"chunk 2 of X is sparse, but X says that it is dense \(X\._meta\): all chunks must be of one format",
     ),
     "integers": (lambda block: block.astype(int), "chunk 2 of X has dtype int64, of another kind than the first"),
     "words": (lambda block: block.astype(str), "chunk 2 of X has dtype <U32: numbers are needed"),
@@ -88,7 +88,7 @@ def test_a_chunk_that_differs(client, name):
 def test_a_dense_chunk_among_sparse_ones(client):
     _, y, chunks = data()
     blocks = changed(chunks.map_blocks(sparse.csr_matrix), lambda block: block.toarray(), 1)
-    with pytest.raises(ValueError, match="chunk 1 of X is dense, but the first one is sparse"):
+    with pytest.raises(ValueError, match="chunk 1 of X is dense, but X says that it is sparse"):
         RankSVC().fit(blocks, y)
 
 
@@ -104,6 +104,27 @@ def test_shapes(client):
         RankSVC().fit(chunks[:1], y[:1])
     with pytest.raises(ValueError, match="X has dtype <U32: numbers are needed"):
         RankSVC().fit(da.from_array(X.astype(str), chunks=(500, D)), y)
+    with pytest.raises(ValueError, match="X has no columns"):
+        RankSVC().fit(chunks[:, :0], y)
+    for labels, n_dimensions in ((3, 0), (np.zeros((N, 2, 2)), 3), (da.zeros((N, 1, 1)), 3)):
+        with pytest.raises(ValueError, match=f"y has {n_dimensions} dimensions: a label for each row of X is needed"):
+            RankSVC().fit(chunks, labels)
+    with pytest.raises(ValueError, match="y is None: every sample needs a label"):
+        RankSVC().fit(chunks, None)
+    # dask cannot cut an array of objects by itself.
+    with pytest.raises(ValueError, match="X has 3000 rows, but y has 7"):
+        RankSVC().fit(chunks, np.array(["a", None] * 3 + ["b"], dtype=object))
+
+
+def test_what_is_masked(client):
+    masked = pytest.importorskip("dask.array.ma")
+    X, y, chunks = data()
+    X[1234, 5] = 99.0
+    with pytest.raises(ValueError, match=r"in chunk 2, X\[234, 5\] is masked"):
+        RankSVC().fit(masked.masked_greater(da.from_array(X, chunks=(500, D)), 98.0), y)
+    with pytest.raises(ValueError, match=r"in chunk 2, y\[234\] is masked"):
+        RankSVC().fit(chunks, masked.masked_greater(da.from_array(np.where(X[:, 5] > 98.0, 7, y), chunks=500), 5))
+    assert not clusters.shards_left(client)
 
 
 def test_labels(client):
@@ -112,13 +133,43 @@ def test_labels(client):
         RankSVC().fit(chunks, np.zeros(N, int))
     with pytest.raises(ValueError, match="y has nan: every sample needs a label"):
         RankSVC().fit(chunks, np.where(np.arange(N) == 7, np.nan, y))
+    words = np.where(y == 1, "yes", "no").astype(object)
+    for label, message in (
+        (None, r"in chunk 2, y\[234\] is None"),
+        (np.nan, r"in chunk 2, y\[234\] is nan"),
+        (7, "in chunk 2, y has labels of several types, int, str: choose one"),
+    ):
+        words[1234] = label
+        with pytest.raises(ValueError, match=message):
+            RankSVC().fit(chunks, words)
     with pytest.raises(ValueError, match="there is nothing to rank"):
         RankSVC().fit(chunks, np.stack([np.zeros(N, int), np.ones(N, int)], axis=1))
 
 
+def test_an_error_that_is_kept_keeps_nothing_on_the_workers(client):
+    """Those who look at an error hold what its frames hold: the entries of the other chunks among it."""
+    _, y, chunks = data()
+    queries = np.arange(N) // 30.0
+    queries[1234] = np.nan
+    with pytest.raises(ValueError, match=r"in chunk 2: qid\[234\] is nan") as raised:
+        SVMRanker().fit(chunks, da.from_array(y, chunks=500), qid=da.from_array(queries, chunks=500))
+    assert raised.tb is not None
+    assert not clusters.left(client, "entries_of_chunk")
+
+
+@pytest.mark.fitted
+def test_the_frequent_class_ranked_first_is_reported(client):
+    """As in memory; how frequent it is is known once the shards are there."""
+    _, y, chunks = data()
+    words = np.where(y == 1, "a", "b")
+    share = f"{100 * np.mean(words == 'b'):.3g}"
+    with pytest.warns(UserWarning, match=f"the label 'b' is ranked first, and {share} % of the samples have it"):
+        RankSVC(bound="convex", C=1.0, tol=0.1).fit(chunks, words)
+
+
 def test_what_goes_list_by_list(client):
     _, y, chunks = data()
-    with pytest.raises(ValueError, match="goes list by list, on arrays in memory: choose solver='bundle'"):
+    with pytest.raises(ValueError, match="works list by list and needs arrays in memory: choose solver='bundle'"):
         RankSVC(bound="convex", solver="frank-wolfe").fit(chunks, y)
     assert not clusters.shards_left(client)
 
@@ -178,7 +229,7 @@ WITHOUT = """
 import sys
 sys.modules["distributed"] = None
 import dask.array as da
-from rankhinge import RankSVC
+from rankhinge import RankSVC, SVMRanker
 X = da.ones((10, 2))
 try:
     RankSVC().fit(X, X[:, 0])

@@ -70,10 +70,10 @@ def test_what_is_refused(client):
         RankSVCCV(cv=PredefinedSplit(np.arange(N) % 2)).fit(blocks, y)
     with pytest.raises(ValueError, match="give a name, 'ap', 'ndcg' or 'auc'"):
         RankSVCCV(scoring=lambda relevant, scores: 0.0).fit(blocks, y)
-    with pytest.raises(ValueError, match="init_Cs is for arrays in memory"):
+    with pytest.raises(ValueError, match="init_Cs works for arrays in memory only"):
         RankSVCCV(init_Cs=[1.0]).fit(blocks, y)
     with pytest.raises(ValueError, match="folds are made of whole queries"):
         SVMRankerCV().fit(blocks, y)
-    with pytest.raises(ValueError, match="query_weight goes with arrays in memory"):
+    with pytest.raises(ValueError, match="query_weight in cross-validation works for arrays in memory only"):
         SVMRankerCV().fit(blocks, y, qid=qid, query_weight=np.ones(N))
     assert not shards_left(client)

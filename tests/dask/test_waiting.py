@@ -82,7 +82,7 @@ def test_a_worker_hangs_amid_a_fit(monkeypatch, tmp_path, client):
     distributed.wait(rows)
     with stopped(client) as stop:
         seen = at_message(monkeypatch, 20, stop)
-        message = rf"the worker tcp://\S+ has not been heard for {SECONDS:g} seconds.*what it had reached is in {path}"
+        message = rf"the worker tcp://\S+ has not been heard for {SECONDS:g} seconds.*the state so far is in {path}"
         with patience(), pytest.raises(EngineLostError, match=message):
             RankSVC(checkpoint=path, **OPTIONS).fit(rows, y)
         assert time.monotonic() - seen[19] >= SECONDS

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankhinge import structured_hinge
 from rankhinge.latent import LatentRankSVC
 from rankhinge.latent.cccp import ConcaveConvex
+from rankhinge.latent.working import WORKING
 from tests.convex_judge import quadratic_minimum
 from tests.latent.helpers import bags_and_labels
 
@@ -72,7 +73,7 @@ def test_no_fit_ends_beside_zero(init):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_limit_is_blamed_that_was_not_reached(monkeypatch, seed):
     # A single look at all candidates: the working set's solver converges, the whole problem does not.
-    monkeypatch.setattr("rankhinge.latent.inner._MOST_SWEEPS", 1)
+    monkeypatch.setattr("rankhinge.latent.inner.WORKING", WORKING._replace(sweeps=1))
     bags, y = bags_and_labels(n=40, sizes=(4, 12), seed=seed)
     with pytest.warns(ConvergenceWarning, match="relative gap"):
         # Where the positives' candidates are known, the first round is the last.

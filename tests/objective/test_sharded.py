@@ -14,10 +14,11 @@ from rankhinge.inference.spread import BadScoreError, ListPart, compile_cut, inf
 from rankhinge.losses import get_loss
 from rankhinge.objective import RankingObjective
 from rankhinge.objective.sharded import LocalEngine, Shard, ShardedObjective, ShardsLostError, marks
-from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.objective.sharded.algebra import Sizes
 from rankhinge.problems.lists import one_list
 from rankhinge.solvers import Tight, make_solver
 from rankhinge.solvers.bundle import Bundle
+from rankhinge.solvers.descent import Descent
 from rankhinge.svm.start import rescaled, unit_of_C
 from rankhinge.svm.threshold import Cut
 from tests.inference.spread_lists import spread_inference
@@ -179,6 +180,36 @@ def test_whole_fits(loss, slack):
     here = objective.zeros(PROBLEMS)
     objective.largest(here)
     assert all(list(shard.arrays) == [here.name] for shard in objective.engine.shards)
+
+
+def test_slopes_that_come_along():
+    """A message less an iteration, and the same bits: the opening takes four messages an iteration at most."""
+    X, relevant = data("float32")
+    C, points, counts = np.array([30.0]), [], []
+    for expecting in (True, False):
+        objective = over_shards(X, relevant, slack=1e-9).part(np.array([0]))
+        call, methods = objective.engine.call, []
+
+        def noted(batch, shards=None, call=call, methods=methods):
+            methods.append([operation.method for operation in batch])
+            return call(batch, shards)
+
+        objective.engine.call = noted
+        with pytest.MonkeyPatch.context() as patched:
+            if not expecting:
+                patched.setattr(Descent, "_hopeful", lambda descent: False)
+            solver = Bundle(objective, C, tol=1e-5, opening=True)
+            result = solver.run()
+        points.append((result.coef.tobytes(), result.objective.tobytes(), result.status[0]))
+        together = sum({"finish", "adjoint"} <= set(names) for names in methods)
+        counts.append((len(methods), together, result.n_passes))
+    assert points[0] == points[1]
+    assert points[0][2] == "converged"
+    (with_them, together, n_passes), (without, none, fewer) = counts
+    assert none == 0
+    assert together >= 3
+    # Where the first point of a line search was not the last, a pass was for nothing.
+    assert without - with_them == together - (n_passes - fewer)
 
 
 class Flaky(LocalEngine):

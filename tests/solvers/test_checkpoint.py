@@ -84,7 +84,7 @@ def test_truncated(tmp_path, share):
     path = written(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(CheckpointError, match="no checkpoint, or a damaged one"):
+    with pytest.raises(CheckpointError, match="not a checkpoint, or it is damaged"):
         Checkpoint(path, MARK).load()
 
 
@@ -113,7 +113,7 @@ def test_foreign_files(tmp_path):
     path = tmp_path / "fit.ckpt"
     np.savez(path, a=np.ones(3))
     os.replace(f"{path}.npz", path)
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
         Checkpoint(path, MARK).load()
     with open(path, "wb") as file:
         np.savez(file, meta=np.frombuffer(json.dumps({"format": "other 7"}).encode(), np.uint8))
@@ -121,7 +121,7 @@ def test_foreign_files(tmp_path):
         Checkpoint(path, MARK).load()
     with open(path, "wb") as file:
         np.savez(file, meta=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
         Checkpoint(path, MARK).load()
     with pytest.raises(CheckpointError, match="there is no folder"):
         Checkpoint(tmp_path / "none" / "fit.ckpt", MARK)

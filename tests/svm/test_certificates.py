@@ -225,7 +225,7 @@ def messages_of(model, X, y):
 @pytest.mark.parametrize(
     ("model", "stage"),
     [
-        (ApproximateRankSVC(C=1e4, max_iter=2), "the binary SVM, which tells what is easy, ended"),
+        (ApproximateRankSVC(C=1e4, max_iter=2), "the binary SVM, which finds the easy samples, ended"),
         (RankSVC(bound="tight", init="convex", init_C=1e4, max_iter=2), "the start ended"),
         (
             RankSVCCV(Cs=[1e3, 1e4], cv=2, max_iter=2, random_state=0, bound="convex"),

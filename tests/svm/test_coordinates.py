@@ -244,7 +244,7 @@ def test_a_fit_in_the_space_of_the_rows(name, monkeypatch):
             value = 0.5 * w @ w + C * structured_hinge(X @ w, relevant, model.loss)
         if name != "approximate":
             assert np.atleast_1d(model.objective_)[k] == pytest.approx(value, rel=1e-9)
-    monkeypatch.setattr(coordinates_module, "ROW_SPACE", coordinates_module.RowSpacePolicy(samples=0))
+    monkeypatch.setattr(coordinates_module, "FEWER", coordinates_module.FewerPolicy(samples=0))
     judge = new().set_params(tol=1e-6).fit(X, y)
     assert np.all(model.dual_objective_ <= judge.objective_ * (1 + 1e-9))
     np.testing.assert_allclose(model.objective_, judge.objective_, rtol=1e-5)
@@ -261,7 +261,7 @@ def test_lists_and_paths_in_the_space_of_the_rows(monkeypatch):
     qid = np.arange(60) // 15
     ranker = SVMRanker(C=0.1, tol=1e-6, bound="convex").fit(X, y, qid=qid)
     path = rank_svm_path(X, y == 0, [1e-3, 1e-2], tol=1e-6)
-    monkeypatch.setattr(coordinates_module, "ROW_SPACE", coordinates_module.RowSpacePolicy(samples=0))
+    monkeypatch.setattr(coordinates_module, "FEWER", coordinates_module.FewerPolicy(samples=0))
     judge = SVMRanker(C=0.1, tol=1e-6, bound="convex").fit(X, y, qid=qid)
     assert ranker.coef_.shape == (1100,)
     assert ranker.objective_ == pytest.approx(judge.objective_, rel=1e-5)

@@ -478,11 +478,10 @@ def test_folds_are_judged_by_the_weights_of_their_queries(loss, scoring):
     np.testing.assert_allclose(model.scores_, other.scores_, rtol=1e-12)
     assert model.C_ == other.C_
     # The mean is weighted by them.
-    metric = lists_metric(get_loss(loss), "linear", scoring)
-    weighted = lists_metric(get_loss(loss), "linear", scoring, 1.0 + qid)
+    own = (get_loss(loss), "linear", scoring)
     y[qid == 3] = 0
     y, values = y.astype(float), []
     for q in np.delete(np.arange(12), 3):
-        values.append(metric(y[qid == q], X[qid == q, 0], qid=qid[qid == q]))
+        values.append(lists_metric(*own, y[qid == q], qid[qid == q])(X[qid == q, 0]))
     expected = np.average(values, weights=1.0 + np.delete(np.arange(12), 3))
-    assert weighted(y, X[:, 0], qid=qid) == pytest.approx(expected, rel=1e-12)
+    assert lists_metric(*own, y, qid, 1.0 + qid)(X[:, 0]) == pytest.approx(expected, rel=1e-12)

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from rankhinge import RankSVC, SVMRanker, SVMRankerCV, losses, metrics, ranking_loss
-from rankhinge.svm.quality import list_quality, lists_quality
+from rankhinge.svm.quality import list_metric, lists_quality
 
 from .helpers import binary, graded, multiclass, multilabel
 
@@ -63,7 +63,7 @@ def test_equal_scores_count_by_the_mean_over_their_orders(loss, n_grades):
     if n_grades == 2:
         one = lists[0]
         expected = _graded_by_hand(loss, y[one].astype(float), scores[one])
-        assert list_quality(loss, y[one] > 0, scores[one]) == pytest.approx(expected, rel=1e-12)
+        assert list_metric(loss, None, y[one] > 0)(scores[one]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_metrics_of_the_same_name_agree_where_scores_are_equal():

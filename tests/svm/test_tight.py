@@ -115,7 +115,7 @@ def _variance(features, lists):
 @pytest.mark.parametrize("block", [1, 3, 7, 10**6])
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
 def test_variance_within_lists(monkeypatch, block, make):
-    monkeypatch.setattr(variance, "_BLOCK_ENTRIES", 3 * block)
+    monkeypatch.setattr(variance, "ROW_BLOCK_ENTRIES", 3 * block)
     X, y, qid = graded(n_queries=5, size=6)
     y[qid == 2] = 0
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.3, 0.0, X) + 10.0 * (

@@ -173,5 +173,5 @@ def test_where_the_start_is_best_the_reach_is_a_hundredth_or_a_tenth_of_the_grid
 
 def test_values_of_C_for_two_kinds_of_starts_are_refused():
     X, y = binary(n=40)
-    with pytest.raises(ValueError, match="init_Cs are those of one kind of start"):
+    with pytest.raises(ValueError, match="init_Cs is for one kind of start"):
         RankSVCCV(bound="tight", init="auto", init_Cs=[0.1, 1.0]).fit(X, y)

@@ -91,3 +91,16 @@ def test_no_mixture_of_models():
         same = [one for one in alone if np.array_equal(machine.classes_, one.classes_)]
         np.testing.assert_array_equal(machine.coef_, same[0].coef_)
         np.testing.assert_array_equal(machine.intercept_, same[0].intercept_)
+
+
+def test_the_number_of_threads_does_not_show(monkeypatch):
+    """A long list of float32 rows: products, inference and the solver give the same bits with 1 and 8 threads."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300_000, 5), dtype=np.float32)
+    y = X[:, 0] + rng.standard_normal(300_000, dtype=np.float32) > 3.0
+    bits = []
+    for n_threads in ("1", "8"):
+        monkeypatch.setenv("RANKHINGE_NUM_THREADS", n_threads)
+        model = RankSVC(bound="convex", C=10.0).fit(X, y)
+        bits.append((model.coef_.tobytes(), model.objective_, model.dual_objective_, model.n_passes_))
+    assert bits[0] == bits[1]

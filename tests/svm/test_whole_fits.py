@@ -20,7 +20,7 @@ INTERRUPTED = {
     "the tight search": (RankSVCCV(bound="tight", cv=2), "rankhinge.svm.folds.Batch.quality"),
     "features": (RankSVC(bound="convex"), "rankhinge.features.dense._Dense.scores"),
     "the approximation": (ApproximateRankSVC(), "rankhinge.papers.machines.approximate.ApproximateRankSVC._easy"),
-    "latent": (LatentRankSVC(), "rankhinge.latent._base.Counter"),
+    "latent": (LatentRankSVC(), "rankhinge.latent.fit.Counter"),
 }
 
 

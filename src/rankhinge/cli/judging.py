@@ -34,7 +34,7 @@ def judged(data: LetorData, scores: NDArray[np.float64], model: Any, positive: f
         raise CommandError(f"{what}: leave it out, or use --no-qid", USAGE)
     if data.qid is not None or (classes is None and positive is None):
         if scores.ndim > 1:
-            raise CommandError("a model of several classes ranks rows, not documents of queries: use --no-qid")
+            raise CommandError("a model with several classes ranks rows, not documents of queries: use --no-qid")
         return [Judged(None, _graded(data), scores)]
     classes = np.unique(data.y) if classes is None else np.asarray(classes)
     _warn_of_other_labels(data, classes)

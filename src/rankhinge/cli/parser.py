@@ -318,5 +318,8 @@ def _add_warm(commands: Any) -> None:
         "Compile the kernels in advance, for container images and CI. The first fit then starts at once.",
     )
     command.add_argument(
-        "folder", nargs="?", help="folder of the cache; default: numba's own. Set NUMBA_CACHE_DIR to it later"
+        "folder",
+        nargs="?",
+        type=_file,
+        help="folder of the cache; default: numba's own. Set NUMBA_CACHE_DIR to it later",
     )

@@ -102,7 +102,8 @@ def column(data: LetorData, name: str) -> NDArray[np.float64]:
     elif wanted.isdecimal():
         place = int(wanted) - (data.index_base or 0)
     else:
-        raise CommandError(f"{name}: the file has no feature of this name", USAGE)
+        known = f", but {clipped(', '.join(names), shown=200)}" if names else ""
+        raise CommandError(f"{name}: the file has no feature of this name{known}", USAGE)
     if not 0 <= place < data.n_features:
         first = data.index_base or 0
         raise CommandError(f"{name}: the file has the features {first} to {first + data.n_features - 1}", USAGE)

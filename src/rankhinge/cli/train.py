@@ -146,7 +146,8 @@ def _candidates(arguments: Any, data: LetorData, folds: Any) -> list[Any]:
         name, bound = ("C", "convex") if arguments.C is not None else ("reach", "tight")
         if folds is not None:
             raise CommandError(
-                f"{name} is given, so folds and validation data have nothing to choose: leave out one of them", USAGE
+                f"{name} is given, so there is nothing for folds or validation data to choose: leave out one of them",
+                USAGE,
             )
         if arguments.bound not in (None, bound):
             raise CommandError(

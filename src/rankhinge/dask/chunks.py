@@ -11,7 +11,7 @@ from scipy import sparse
 from rankhinge._validation import refuse_masked, warn_user
 from rankhinge.problems.targets import refuse_flat
 
-__all__ = ["Rows", "aligned", "array_of", "blocks_of", "rows_of"]
+__all__ = ["Rows", "aligned", "array_of", "blocks_of", "numbers_of", "rows_of"]
 
 
 class Rows(NamedTuple):
@@ -42,9 +42,15 @@ def rows_of(X: Any, y: Any, mask: Any = None) -> Rows:
     """Chunks of X, y and mask, aligned."""
     names, label_names = _columns(X), _columns(y)
     X = array_of(X, "X")
-    y = array_of(y, "y", X.chunks[0])
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions: a row for each sample and a column for each feature are needed")
+    if y is None:
+        raise ValueError("y is None: every sample needs a label")
+    y = array_of(y, "y", X.chunks[0])
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y has {y.ndim} dimensions: a label for each row of X is needed, or a row of labels")
+    if X.shape[1] == 0:
+        raise ValueError("X has no columns: there is no feature to rank by")
     if X.numblocks[1] > 1:
         raise ValueError(f"X is cut into {X.numblocks[1]} blocks of columns: join them with X.rechunk({{1: -1}})")
     if X.shape[0] != y.shape[0]:
@@ -117,6 +123,7 @@ def array_of(rows: Any, name: str, lengths: tuple[int, ...] | None = None) -> An
     from dask import delayed
 
     if hasattr(rows, "to_dask_array"):
+        rows = numbers_of(rows, name) if name == "X" else rows
         warn_user(f"the lengths of the partitions of {name} are not known: they are computed, which reads it once")
         with warnings.catch_warnings():
             # Words become objects, which is what is wanted.
@@ -126,7 +133,7 @@ def array_of(rows: Any, name: str, lengths: tuple[int, ...] | None = None) -> An
         # A y in memory goes with an X on workers.
         values = np.asarray(rows)
         if lengths is None or values.ndim == 0 or len(values) != sum(lengths):
-            return da.from_array(values)
+            return da.from_array(values, chunks=values.shape)
         return da.from_array(values, chunks=(lengths, *values.shape[1:]))
     if np.isnan(rows.shape[0]) or any(np.isnan(length) for length in rows.chunks[0]):
         warn_user(f"the lengths of the chunks of {name} are not known: they are computed, which reads it once")
@@ -135,6 +142,26 @@ def array_of(rows: Any, name: str, lengths: tuple[int, ...] | None = None) -> An
         chunks = (_lengths([delayed(_n_rows)(block) for block in first]), *rows.chunks[1:])
         rows = da.Array(rows.dask, rows.name, chunks, meta=rows._meta)
     return rows
+
+
+def numbers_of(frame: Any, name: str) -> Any:
+    """The frame, or one of float64 if its columns have no type in common, as scikit-learn has it in memory."""
+    if frame._meta.to_numpy().dtype.kind != "O":
+        return frame
+    words = [
+        f"{column!r} ({dtype})"
+        for column, dtype in frame._meta.dtypes.items()
+        # Types of pandas' own say what they are by the same letters.
+        if getattr(dtype, "kind", "O") not in "biuf" or getattr(dtype, "categories", None) is not None
+    ]
+    if words:
+        raise ValueError(f"{name} has columns that are not numbers: {', '.join(words[:5])}: encode them, or drop them")
+    return frame.map_partitions(_in_float64, meta=_in_float64(frame._meta))
+
+
+def _in_float64(part: Any) -> Any:
+    # What is missing becomes nan, which is refused with its place.
+    return type(part)(part.to_numpy(np.float64, na_value=np.nan), index=part.index, columns=part.columns)
 
 
 def _n_rows(block: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.dask.chunks import Rows, rows_of
+from rankhinge.dask.chunks import Rows, numbers_of, rows_of
 from rankhinge.dask.folds import Fold, folds_of
 from rankhinge.dask.judging import standings_of_labels, values_of_lists
 from rankhinge.dask.lists import OpenedLists, opening, separated
@@ -17,12 +17,12 @@ from rankhinge.dask.worker import Chunk, Coding, build, labels_of
 from rankhinge.inference.spread import sample_stride
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.sharded import Engine, Operation, ShardedObjective, forget
-from rankhinge.objective.sharded.coordinator import Sizes
+from rankhinge.objective.sharded.algebra import Sizes
 from rankhinge.objective.sharded.handles import Shared, surviving
 from rankhinge.objective.sharded.moments import variances_together
 from rankhinge.problems.door import Opened
 from rankhinge.problems.standing import Standing
-from rankhinge.problems.targets import Targets, encode_targets
+from rankhinge.problems.targets import Targets, encode_targets, warn_of_majority
 
 __all__ = ["DaskContainer", "accepts"]
 
@@ -48,7 +48,11 @@ class DaskContainer:
             refuse_large(client, rows, n_problems=len(coding.classes))
         futures = _shards(client, rows, coding)
         try:
-            return _Opened(DaskEngine(client.client, futures), rows, targets)
+            opened = _Opened(DaskEngine(client.client, futures), rows, targets)
+            if targets.kind == "binary" and pos_label is None:
+                # From the labels alone it was not to be seen how frequent they are.
+                warn_of_majority(targets.classes, opened.share)
+            return opened
         except BaseException:
             # The traceback would hold them for as long as somebody looks at it.
             for future in futures:
@@ -126,7 +130,7 @@ class DaskContainer:
         columns, known = getattr(X, "columns", None), getattr(machine, "feature_names_in_", None)
         if columns is not None and known is not None and list(columns) != list(known):
             raise ValueError(f"the columns {list(columns)[:5]} are not those of the fit, {list(known)[:5]}")
-        rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        rows = numbers_of(X, "X").to_dask_array() if hasattr(X, "to_dask_array") else X
         if rows.ndim != 2:
             raise ValueError(f"X has {rows.ndim} dimensions: a row for each sample and a column for each feature")
         rows = rows.rechunk({1: -1}) if rows.numblocks[1] > 1 else rows
@@ -156,7 +160,7 @@ def _of_block(block: Any, function: Any) -> Any:
 
 
 class _Opened:
-    """Shards on workers, and what is known of them."""
+    """Shards on workers, and what is known of them; `share` is that of the positives, of the first problem."""
 
     def __init__(self, engine: Engine, rows: Rows, targets: Targets) -> None:
         self._engine, self.n_features, self.feature_names = engine, rows.n_features, rows.names
@@ -164,6 +168,7 @@ class _Opened:
         layout = self._layout()
         n_positives, _, n_labelled = (np.sum(parts, axis=0) for parts in zip(*layout, strict=True))
         n_negatives = n_labelled - n_positives
+        self.share = float(n_positives[0] / max(1, n_labelled[0]))
         self.usable: NDArray[np.bool_] = (n_positives > 0) & (n_negatives > 0)
         self.constant: NDArray[np.float64] = np.where(n_positives > 0, 1.0, -1.0)
         self.attributes: dict[str, Any] = {"classes_": targets.classes, "_kind": targets.kind}

@@ -84,7 +84,7 @@ class Silence:
             if now - self._heard.get(where, (0.0, now))[1] >= self.seconds:
                 raise EngineLostError(
                     f"the worker {where} has not been heard for {self.seconds:g} seconds, and the scheduler has not "
-                    f"given it up: does it hang? ({_SETTING} of dask's settings is this time)"
+                    f"removed it: does it hang? ({_SETTING} of dask's settings is this time)"
                 )
 
 
@@ -119,9 +119,15 @@ class Waiting:
         def n_done() -> int:
             return sum(future.status == "finished" for future in futures)
 
-        found: list[Any] = self.result(
-            self._while_at_work(gathered(), n_done, lambda: f"{len(futures) - n_done()} tasks are not done")
-        )
+        try:
+            found: list[Any] = self.result(
+                self._while_at_work(gathered(), n_done, lambda: f"{len(futures) - n_done()} tasks are not done")
+            )
+        except BaseException:
+            # Whoever keeps the error would keep them on the workers.
+            for future in futures:
+                future.release()
+            raise
         return found
 
     def register(self, plugin: Any) -> None:

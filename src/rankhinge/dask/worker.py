@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rankhinge import _threads
-from rankhinge._validation import check_mask, without_unlabelled
+from rankhinge._validation import check_mask, refuse_masked, refuse_missing, without_objects, without_unlabelled
 from rankhinge.objective.sharded import Operation, Shard, execute
 
 __all__ = ["Chunk", "Coding", "Held", "answer", "build", "checked", "labels_of"]
@@ -71,7 +71,17 @@ class Held:
 def labels_of(y: Any, mask: Any = None, number: int = 0) -> NDArray[Any]:
     """The different labels of a chunk; of several columns the different entries that are labelled."""
     labels, known = _labelled(y, mask, number)
-    return np.unique(labels if known is None else labels[known])
+    labels = without_objects(labels if known is None else labels[known])
+    try:
+        # Numbers are looked at all together, by whoever has asked.
+        if labels.dtype == object:
+            refuse_missing(labels, "y")
+        return np.unique(labels)
+    except ValueError as error:
+        raise ValueError(f"in chunk {number}, {error}") from None
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.ravel().tolist()})
+        raise ValueError(f"in chunk {number}, y has labels of several types, {', '.join(kinds)}: choose one") from None
 
 
 def build(X: Any, y: Any, mask: Any, chunk: Chunk, coding: Coding) -> Held:
@@ -84,10 +94,11 @@ def build(X: Any, y: Any, mask: Any, chunk: Chunk, coding: Coding) -> Held:
 
 def _labelled(y: Any, mask: Any, number: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     """Labels of a chunk, 0 under a mask, and the mask."""
-    labels = np.asarray(y)
-    if mask is None:
-        return labels, None
     try:
+        refuse_masked(y, "y")
+        labels = np.asarray(y)
+        if mask is None:
+            return labels, None
         known = check_mask(mask, labels.shape)
         return without_unlabelled(labels, known), known
     except ValueError as error:
@@ -99,8 +110,15 @@ def checked(X: Any, chunk: Chunk) -> Any:
     block = X.to_numpy() if hasattr(X, "to_numpy") else X
     where = f"chunk {chunk.number} of X"
     if sparse.issparse(block) != chunk.is_sparse:
-        now, first = ("sparse", "dense") if sparse.issparse(block) else ("dense", "sparse")
-        raise ValueError(f"{where} is {now}, but the first one is {first}: all chunks must be of one format")
+        now, said = ("sparse", "dense") if sparse.issparse(block) else ("dense", "sparse")
+        raise ValueError(
+            f"{where} is {now}, but X says that it is {said} (X._meta): all chunks must be of one format, to which "
+            "X.map_blocks(scipy.sparse.csr_matrix) or X.map_blocks(lambda block: block.toarray()) brings them"
+        )
+    try:
+        refuse_masked(block, "X")
+    except ValueError as error:
+        raise ValueError(f"in chunk {chunk.number}, {error}") from None
     block = block.tocsr() if sparse.issparse(block) else np.asarray(block)
     if block.shape[1] != chunk.n_features:
         raise ValueError(f"{where} has {block.shape[1]} columns, but X has {chunk.n_features}")

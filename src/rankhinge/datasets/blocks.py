@@ -169,7 +169,7 @@ def parsed_blocks(path: str, dtype: np.dtype[Any], keep_comments: bool, budget: 
         texts = reader.some(n_threads())
         while texts:
             tasks: list[Any] = [partial(Block, text, dtype, keep_comments) for text in texts]
-            # Unpacking takes longer than parsing: it goes on at the same time.
+            # Unpacking takes longer than parsing: it continues at the same time.
             *blocks, texts = run([*tasks, partial(reader.some, n_threads())])
             for block in blocks:
                 wrong = block.complaint(dtype)

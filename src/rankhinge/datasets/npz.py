@@ -172,7 +172,9 @@ def _data(path: str, arrays: dict[str, NDArray[Any]]) -> LetorData:
         raise DataError(path, f"qid must have an integer or a text for each row, got {qid.shape} of {qid.dtype}")
     names, base = arrays.get("feature_names"), arrays.get("index_base")
     if names is not None and (names.shape != (X.shape[1],) or names.dtype.kind != "U"):
-        raise DataError(path, f"feature_names must have a text for each of the {X.shape[1]} columns, got {names.shape}")
+        raise DataError(
+            path, f"feature_names must have one text for each of the {X.shape[1]} columns, got {names.shape}"
+        )
     return LetorData(
         X,
         y.astype(np.float64),

@@ -34,7 +34,7 @@ def row_blocks(source: Any, key: str | None = None, columns: Iterable[str] | Non
     if isinstance(source, str | os.PathLike):
         return _from_path(os.fspath(source), key, columns)
     if key is not None or (columns is not None and not hasattr(source, "columns")):
-        raise TypeError(f"key and columns belong to files, not to a {type(source).__name__}")
+        raise TypeError(f"key and columns are for files, not for a {type(source).__name__}")
     if type(source).__module__.partition(".")[0] in {"dask", "dask_expr"}:
         return _from_dask(source, columns)
     if sp.issparse(source):
@@ -143,7 +143,9 @@ def _from_parquet(path: str, columns: Iterable[str] | None) -> RowBlocks:
         dtype = np.result_type(*[_numeric(path, table.schema.field(name)) for name in names])
         n_rows = table.count_rows()
     except (OSError, ValueError) as error:
-        raise error if isinstance(error, DataError) else DataError(path, f"no readable Parquet: {error}") from None
+        raise (
+            error if isinstance(error, DataError) else DataError(path, f"not a readable Parquet file: {error}")
+        ) from None
 
     def blocks() -> Iterator[Any]:
         n_each = max(1, _BLOCK_BYTES // max(1, len(names) * dtype.itemsize))
@@ -180,7 +182,7 @@ def _from_hdf5(path: str, key: str | None) -> RowBlocks:
     try:
         return _from_store(path, h5py.File(path, "r"), key)
     except OSError as error:
-        raise DataError(path, f"no readable HDF5: {error}") from None
+        raise DataError(path, f"not a readable HDF5 file: {error}") from None
 
 
 def _from_zarr(path: str, key: str | None) -> RowBlocks:
@@ -191,7 +193,9 @@ def _from_zarr(path: str, key: str | None) -> RowBlocks:
     try:
         return _from_store(path, zarr.open(path, mode="r"), key)
     except (OSError, ValueError) as error:
-        raise error if isinstance(error, DataError) else DataError(path, f"no readable Zarr: {error}") from None
+        raise (
+            error if isinstance(error, DataError) else DataError(path, f"not a readable Zarr array: {error}")
+        ) from None
 
 
 def _from_store(path: str, store: Any, key: str | None) -> RowBlocks:

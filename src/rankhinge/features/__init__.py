@@ -10,11 +10,12 @@ Other rooms add maps for their own containers with `register`.
 from rankhinge.features import sparse  # noqa: F401 (registers itself, as the dense map does)
 from rankhinge.features.audit import Audit, HasPieces, audit, row_lengths
 from rankhinge.features.dense import BLOCK_ENTRIES
-from rankhinge.features.maps import FeatureMap, feature_map, register
+from rankhinge.features.maps import ROW_BLOCK_ENTRIES, FeatureMap, feature_map, register
 from rankhinge.features.weighted import WeightedColumns
 
 __all__ = [
     "BLOCK_ENTRIES",
+    "ROW_BLOCK_ENTRIES",
     "Audit",
     "FeatureMap",
     "HasPieces",

@@ -8,7 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FeatureMap", "feature_map", "register"]
+__all__ = ["ROW_BLOCK_ENTRIES", "FeatureMap", "feature_map", "register"]
+
+# Those who read X by its rows do so in blocks of about this many entries.
+ROW_BLOCK_ENTRIES = 1 << 18
 
 
 class FeatureMap(Protocol):

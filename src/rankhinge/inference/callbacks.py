@@ -78,6 +78,16 @@ class CompiledLoss(NamedTuple):
 
 def compile_loss(loss: RankingLoss, n_samples: int) -> CompiledLoss:
     """Callbacks for `loss` on lists of at most `n_samples` samples."""
+    far = loss.far(n_samples)
+    if far is None:
+        return compile_tabulated(loss, n_samples)
+    loss.require_suitable(n_samples)
+    formulas, table = far
+    return CompiledLoss(_code_of(loss, formulas).addresses, table)
+
+
+def compile_tabulated(loss: RankingLoss, n_samples: int) -> CompiledLoss:
+    """The same with a table of all ranks, however many: `compile_parts` reads that."""
     loss.require_suitable(n_samples)
     code = _packed.get(type(loss)) or _code(loss)
     return CompiledLoss(code.addresses, loss.table(n_samples + 1))
@@ -95,13 +105,17 @@ def _code(loss: RankingLoss) -> Code:
         return loss._compiled
     kind = type(loss)
     if kind not in _packed:
+        _packed[kind] = _code_of(loss, loss.formulas())
+    return _packed[kind]
+
+
+def _code_of(loss: RankingLoss, formulas: Formulas) -> Code:
+    """Losses that differ only in their tables share their code."""
+    if formulas not in _packed:
         with _compiling:
-            formulas = loss.formulas()
-            # Losses that differ only in their tables share their code.
             if formulas not in _packed:
                 _packed[formulas] = _compile(loss, formulas)
-            _packed[kind] = _packed[formulas]
-    return _packed[kind]
+    return _packed[formulas]
 
 
 def _compile(loss: RankingLoss, formulas: Formulas) -> Code:
@@ -152,6 +166,16 @@ def _parts_callback(formulas: Formulas) -> Any:
 
 def _divisor_callback(formulas: Formulas, has_discounts: bool) -> Any:
     divide = njit(formulas.divisor)
+    if formulas.discount is not None:
+        discount_of = njit(formulas.discount)
+
+        def divisor_far(n_positives, n_negatives, table):
+            ideal = 0.0
+            for i in range(1, n_positives + 1):
+                ideal += discount_of(i, table)
+            return divide(n_positives, n_negatives, ideal, table)
+
+        return callback(_DIVISOR, formulas.discount)(divisor_far)
 
     def divisor(n_positives, n_negatives, table):
         ideal = 0.0

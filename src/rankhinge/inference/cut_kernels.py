@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankhinge._jit import inner, kernel, once
+from rankhinge._jit import ONE, ZERO, inner, kernel, once
 from rankhinge.inference.by_scores import add_negatives, tabulate
 from rankhinge.inference.cut_callbacks import (
     ADVANCE,
@@ -41,7 +41,6 @@ from rankhinge.inference.whole import BAD_SCORE, NO_NEGATIVE, NO_POSITIVE, SETTL
 
 _BLOCK = 64
 # Not literals, each of which would be a type of its own (see `_jit`).
-_ZERO, _ONE = np.int64(0), np.int64(1)
 
 
 @kernel
@@ -62,14 +61,14 @@ def best_negatives(scores, relevant, offset, wanted):
         if not reaches:
             continue
         if size + _BLOCK > room:
-            select(values, index, _ZERO, size, wanted - 1)
+            select(values, index, ZERO, size, wanted - 1)
             size, bar = wanted, values[wanted - 1]
         for k in range(part.size):
             if part[k] > bar and not part_relevant[k]:
                 values[size], index[size] = part[k], offset + start + k
                 size += 1
     if size > wanted:
-        select(values, index, _ZERO, size, wanted - 1)
+        select(values, index, ZERO, size, wanted - 1)
         size = wanted
     return values[:size], index[:size]
 
@@ -187,7 +186,7 @@ def _block_ranks(positives, negatives, n_negatives, m, q, norm, addresses, table
         addresses[BEST_RANK],
         False,
     )
-    n_steps = sorted_ranks(query, negatives, _ZERO, q, _ZERO, _ONE, m + 1, ranks, np.empty((64, 4), np.int64))
+    n_steps = sorted_ranks(query, negatives, ZERO, q, ZERO, ONE, m + 1, ranks, np.empty((64, 4), np.int64))
     return ranks, n_steps
 
 
@@ -327,7 +326,7 @@ def infer_cut(scores, relevant, depth, addresses, table, coefficients):
         return NO_NEGATIVE, -1, 0.0, 0.0, 0, np.zeros(0, np.int64)
     depth = depth if depth > 0 else positives.size
     sort_descending(positives, positive_index)
-    values, index = best_negatives(scores, relevant, _ZERO, depth + 1)
+    values, index = best_negatives(scores, relevant, ZERO, depth + 1)
     sort_descending(values, index)
     grid, above = tabulate(positives)
     by_scores = np.zeros(positives.size + 1, np.int64)

@@ -1,6 +1,6 @@
 """Inference on one list that fits the cache, in one compiled call.
 
-As training goes on, more and more negatives have the last rank, P + 1, and u = 0. If a score is found that few reach
+As training continues, more and more negatives have the last rank, P + 1, and u = 0. If a score is found that few reach
 and below which all have it, only those few are looked at (`_last_rank_cut`); else all are counted (`_count_out`).
 """
 
@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from rankhinge._jit import kernel, once
+from rankhinge._jit import ONE, ZERO, kernel, once
 from rankhinge.inference.buckets import make_grid
 from rankhinge.inference.edges import START, STOP, n_buckets, settle_buckets
 from rankhinge.inference.finish import finish
@@ -22,7 +22,6 @@ from rankhinge.inference.settle import BUCKETED, one_group, settle
 SETTLED, BAD_SCORE, NO_POSITIVE, NO_NEGATIVE = range(4)
 _MOST_CUTS = 5
 # Not literals, each of which would be a type of its own (see `_jit`).
-_ZERO, _ONE = np.int64(0), np.int64(1)
 
 
 @kernel
@@ -76,7 +75,7 @@ def _last_rank_cut(query, scores, relevant, highest):
     """
     n_ranks = query.positives.size + 1
     n_steps = n_ranks - 1
-    if best_rank(query, _ONE, highest, _ONE, n_ranks) == n_ranks:
+    if best_rank(query, ONE, highest, ONE, n_ranks) == n_ranks:
         return np.inf, 0, n_steps
     cut, n_reach = np.nan, 0
     tried, high = _high_score(scores, relevant), highest
@@ -87,7 +86,7 @@ def _last_rank_cut(query, scores, relevant, highest):
         if n_above > query.n_negatives // 8:
             break
         n_steps += n_ranks - 1
-        if best_rank(query, n_above + 1, tried, _ONE, n_ranks) == n_ranks:
+        if best_rank(query, n_above + 1, tried, ONE, n_ranks) == n_ranks:
             cut, n_reach = tried, n_above
             if n_above <= 64 + query.n_negatives // 128:
                 break
@@ -107,7 +106,7 @@ def _count_out(query, scores, relevant, lowest, highest, centre, coefficients, r
     buckets = np.empty(scores.size, np.uint32)
     codes = np.zeros(grid.size + 1, np.int32)
     count(scores, relevant, grid, buckets, codes)
-    groups, n_steps = settle_buckets(query, grid, codes, _ZERO, _ONE, n_positives + 1, rank_counts)
+    groups, n_steps = settle_buckets(query, grid, codes, ZERO, ONE, n_positives + 1, rank_counts)
     n_groups = groups.shape[0]
     n_left = groups[n_groups - 1, STOP] if n_groups > 0 else 0
     following = np.empty(n_groups, np.int64)

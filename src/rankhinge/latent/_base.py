@@ -1,4 +1,4 @@
-"""What latent machines share: bags in, the outer loop, fitted attributes."""
+"""What latent machines share: parameters, bags and targets, and the parts that their outer loop is made of."""
 
 from __future__ import annotations
 
@@ -8,35 +8,30 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array
 
-from rankhinge._progress import Progress
 from rankhinge._validation import without_unlabelled
 from rankhinge.features import FeatureMap
 from rankhinge.latent._predict import BagPredictor
 from rankhinge.latent.bags import Bags, is_bags_like
-from rankhinge.latent.candidates import CandidateFeatures, Counter
+from rankhinge.latent.candidates import CandidateFeatures
 from rankhinge.latent.cccp import ConcaveConvex
+from rankhinge.latent.fit import LatentFit, LatentFitted, fit_latent
 from rankhinge.latent.inner import InnerOptions, InnerSolver
-from rankhinge.latent.kept import Kept, choice_tables, counted_within_bags, inner_history
 from rankhinge.latent.objective import BagLists, LatentObjective
-from rankhinge.latent.problem import LatentProblem, check_chosen, problems_of
+from rankhinge.latent.problem import LatentProblem, check_chosen
 from rankhinge.latent.starts import INITS, class_means, first_choice, random_choice
 from rankhinge.latent.whole import Whole
 from rankhinge.problems.targets import Targets, as_targets, encode_targets
 from rankhinge.solvers import Deadline, Solver
-from rankhinge.solvers.certificate import HEURISTIC
 from rankhinge.svm._base import LinearRankingMachine
-from rankhinge.svm._fitting import earlier_model, interrupts, warn_of_zeros, warn_user
+from rankhinge.svm._fitting import earlier_model, warn_user
 from rankhinge.svm.fit import Given
 from rankhinge.svm.threshold import cut_rankings
 from rankhinge.svm.tuning import per_problem
 
 __all__ = ["LatentMachine"]
-
-_COLUMNS = ("start", "round", "iteration", "primal", "dual", "gap")
 
 
 class LatentMachine(BagPredictor):
@@ -123,7 +118,13 @@ class LatentMachine(BagPredictor):
         given, targets, usable, known = self._prepared(X, y, chosen, mask)
         deadline = Deadline.after(self.max_time)
         C = per_problem(self.C, usable)
-        self._run(given, targets, usable, problems_of(given.X, targets, usable, known), C, deadline, self._weights())
+        return self._become(fit_latent(LatentFit(self, given, targets, usable, known, C, deadline, self._weights())))
+
+    def _become(self, fitted: LatentFitted) -> Self:  # type: ignore[override]
+        """Take all attributes of a model at once."""
+        self.__dict__.update(fitted.attributes)
+        if fitted.interrupt is not None:
+            raise fitted.interrupt
         return self
 
     def _prepared(
@@ -142,107 +143,8 @@ class LatentMachine(BagPredictor):
             )
         return given, targets, usable, known
 
-    def _run(
-        self,
-        given: Given,
-        targets: Targets,
-        usable: NDArray[np.bool_],
-        problems: list[LatentProblem],
-        C: NDArray[np.float64],
-        deadline: Deadline,
-        known: NDArray[np.float64],
-    ) -> None:
-        """Train from each start, keep the least objective of each problem, also after an interrupt.
-
-        Weights that are known, (K, d), are the only start; there are none if their shape is another.
-        """
-        bags: Bags = given.X
-        latent = bags.n_candidates > len(bags)
-        features = CandidateFeatures(
-            bags.matrix, bags.rows(), constant=self._constant, skip_zeros=latent, counter=Counter()
-        )
-        kept = Kept(len(problems), features.n_features)
-        before = known if known.shape == (usable.size, features.n_features) else None
-
-        def fitted(kept: Kept) -> dict[str, Any]:
-            return self._fitted_by(bags, targets, usable, problems, features, kept)
-
-        def present() -> dict[str, Any]:
-            now = kept.copy()
-            now.interrupt()
-            return fitted(now)
-
-        try:
-            with (
-                interrupts(),
-                Progress(self.verbose, _COLUMNS) as progress,
-                self._callbacks(present, given) as wants_stop,
-            ):
-                stop = _Wish(wants_stop, deadline)
-                for start in range(self.n_starts if before is None else 1):
-                    self._run_from(start, before, bags, problems, C, usable, features, progress, stop, kept)
-                    if stop.granted:
-                        break
-        except KeyboardInterrupt:
-            kept.interrupt()
-            # If nothing has been reached yet, keep an earlier model.
-            if not (kept.is_empty and earlier_model(self)):
-                self.__dict__.update(fitted(kept))
-            raise
-        kept.status = [stop.status if status == "stopped" else status for status in kept.status]
-        self.__dict__.update(fitted(kept))
-        if stop.status != "interrupted":
-            self._warn(kept)
-
-    def _run_from(
-        self,
-        start: int,
-        before: NDArray[np.float64] | None,
-        bags: Bags,
-        problems: list[LatentProblem],
-        C: NDArray[np.float64],
-        usable: NDArray[np.bool_],
-        features: CandidateFeatures,
-        progress: Progress,
-        wants_stop: Callable[[], bool],
-        kept: Kept,
-    ) -> None:
-        """One start: the outer loop to its end."""
-        for group in self._groups(len(problems)):
-            self._run_group(start, before, group, bags, problems, C, usable, features, progress, wants_stop, kept)
-
-    def _run_group(
-        self,
-        start: int,
-        before: NDArray[np.float64] | None,
-        group: NDArray[np.int64],
-        bags: Bags,
-        problems: list[LatentProblem],
-        C: NDArray[np.float64],
-        usable: NDArray[np.bool_],
-        features: CandidateFeatures,
-        progress: Progress,
-        wants_stop: Callable[[], bool],
-        kept: Kept,
-    ) -> None:
-        """The outer loop of problems that go in lockstep."""
-        outer: ConcaveConvex
-
-        def watch(solver: Solver) -> bool:
-            progress.update(start=start + 1, round=float(outer.n_outer.max()) + 1, **solver.report())
-            return wants_stop()
-
-        outer = self._make_outer(self._make_inner(features, bags, [problems[k] for k in group], C[group], watch))
-        kept.running = outer, group
-        labels = np.flatnonzero(usable)[group]
-        self._begin(outer, start, None if before is None else before[labels])
-        while not outer.done:
-            outer.step()
-        kept.offer(outer, group)
-        kept.running = None
-
     def _weights(self) -> NDArray[np.float64]:
-        """The coefficients to go on from as the solver sees them, with the intercept's; none: empty."""
+        """The coefficients to continue from as the solver sees them, with the intercept's; none: empty."""
         earlier = earlier_model(self) if self.warm_start else {}
         if "coef_" not in earlier:
             return np.empty((0, 0))
@@ -263,87 +165,6 @@ class LatentMachine(BagPredictor):
             outer.begin_with(first_choice(problems))
         else:
             outer.begin_with(random_choice(problems, np.random.default_rng([_seed(self.random_state), start])))
-
-    def _fitted_by(
-        self,
-        bags: Bags,
-        targets: Targets,
-        usable: NDArray[np.bool_],
-        problems: list[LatentProblem],
-        features: CandidateFeatures,
-        kept: Kept,
-    ) -> dict[str, Any]:
-        """All fitted attributes."""
-        one = usable.size == 1
-
-        def spread(values: NDArray[Any], missing: Any = 0) -> Any:
-            everywhere = np.full((usable.size, *values.shape[1:]), missing, dtype=values.dtype)
-            everywhere[usable] = values
-            return everywhere
-
-        def scalar(values: NDArray[Any]) -> Any:
-            return values[0].item() if one else values
-
-        weights = spread(kept.w)
-        bias = self._constant * weights[:, bags.n_features :].sum(axis=1)
-        status = spread(np.array(kept.status, dtype="<U16"), "constant")
-        places, values = kept.best_of(features, bags)
-        intercepts, slopes = self._cut(targets, usable, spread(values), bias)
-        outer = kept.outer_history
-        return {
-            "coef_": np.ascontiguousarray(weights[:, : bags.n_features]),
-            "intercept_": intercepts,
-            "slope_": slopes,
-            "classes_": targets.classes,
-            "_kind": targets.kind,
-            "objective_": scalar(spread(kept.objective)),
-            "dual_objective_": scalar(spread(kept.dual)),
-            "gap_": scalar(spread(kept.gap)),
-            "n_iter_": scalar(spread(kept.n_iter)),
-            "n_outer_": scalar(spread(kept.n_outer)),
-            "status_": str(status[0]) if one else status,
-            "history_": inner_history(kept.histories, kept.exact, usable),
-            "outer_history_": {name: spread(rows)[0] if one else spread(rows) for name, rows in outer.items()},
-            "chosen_": counted_within_bags(spread(places), bags, usable, one),
-            "chosen_history_": choice_tables(kept.choices, problems, bags, usable),
-            "n_passes_": int(np.ceil(features.counter.n_rows / features.n_samples)),
-            "n_products_": features.counter.n_products,
-        }
-
-    def _warn(self, kept: Kept) -> None:
-        """Warn of models that rank nothing, and of those that may be far from where the fit would end."""
-        # With heuristic inference no gap is proved; the fit is not to blame.
-        settled = (kept.gap <= self.tol) | (np.array(kept.status) == HEURISTIC)
-        flat = ~kept.w[:, : self.n_features_in_].any(axis=1) & settled
-        # Where the bound of a loss has its minimum at 0, as those with a cut often have, no C helps.
-        remedy = "Scale the features, or choose a larger C; if that does not help, another loss"
-        warn_of_zeros(int(flat.sum()), flat.size, remedy)
-        if "max_outer" in kept.status:
-            message = f"the candidates still changed after max_outer = {self.max_outer} rounds"
-        elif not settled.all():
-            worst = float(np.max(kept.gap[~settled]))
-            message = f"an inner problem ended with a relative gap of {worst:.3g} > tol = {self.tol:g}"
-            if np.isinf(worst):
-                states = sorted({status for status, ended in zip(kept.status, settled, strict=True) if not ended})
-                message = f"an inner problem ended as {', '.join(states)}, and nothing is proved of it"
-        else:
-            return
-        warn_user(f"{type(self).__name__}: {message}", ConvergenceWarning)
-
-
-class _Wish:
-    """A function that tells whether to stop, by a callback's wish or by the clock. After its first True it stays so."""
-
-    def __init__(self, wants_stop: Callable[[], bool], deadline: Deadline) -> None:
-        self._wants_stop, self._deadline, self.granted = wants_stop, deadline, False
-        # Of problems that end so.
-        self.status = "stopped"
-
-    def __call__(self) -> bool:
-        if not self.granted and self._deadline.passed:
-            self.granted, self.status = True, self._deadline.status
-        self.granted = self.granted or self._wants_stop()
-        return self.granted
 
 
 def _seed(random_state: Any) -> int:

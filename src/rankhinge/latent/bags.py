@@ -10,11 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from rankhinge._validation import QueryIds, encode_queries, in_native_order, refuse_masked
+from rankhinge.features import ROW_BLOCK_ENTRIES
 
 __all__ = ["Bags", "as_bags", "is_bags_like"]
-
-# Entries checked at a time when X is searched for NaN, so that a memory-mapped X is never loaded whole.
-_BLOCK_ENTRIES = 1 << 20
 
 
 class Bags:
@@ -337,8 +335,8 @@ def _named(ids: NDArray[Any] | None, b: int) -> str:
 
 
 def _first_bad_row(X: NDArray[Any]) -> int:
-    """The first row with NaN or infinity, or -1; block by block."""
-    step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
+    """The first row with NaN or infinity, or -1; block by block, so that a memory-mapped X is never loaded whole."""
+    step = max(1, ROW_BLOCK_ENTRIES // max(1, X.shape[1]))
     for first in range(0, X.shape[0], step):
         block = X[first : first + step]
         # A sum costs a tenth of a look at each entry, and is finite for almost every block without a bad one.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.inference import ranking_loss
+from rankhinge.inference.core import loss_by_scores
 from rankhinge.latent.inner import InnerSolver
 from rankhinge.latent.objective import moved_planes
 from rankhinge.latent.point import Point
@@ -51,7 +51,7 @@ class ConcaveConvex:
     Notes
     -----
     The first rounds solve their inner problems less accurately, which CCCP allows, since F falls even so. When F
-    no longer falls by more than that accuracy, the problem goes on with `tol`.
+    no longer falls by more than that accuracy, the problem continues with `tol`.
     """
 
     def __init__(self, inner: InnerSolver, loss: RankingLoss, tol: float, max_outer: int) -> None:
@@ -64,7 +64,7 @@ class ConcaveConvex:
         self.n_outer = np.zeros(K, np.int64)
         latent = [bool(np.any(problem.relevant & problem.latent)) for problem in inner.whole.problems]
         self._loose = np.array(latent) & (tol < 0.01)
-        # The steps in which each problem took part: in lockstep some go on while others wait.
+        # The steps in which each problem took part: in lockstep some continue while others wait.
         self.rounds: list[list[int]] = [[] for _ in range(K)]
         # The choices that each round of a problem had fixed.
         self.fixed: list[list[NDArray[np.int64]]] = [[] for _ in range(K)]
@@ -249,7 +249,7 @@ class ConcaveConvex:
         if not self.loss.is_ranking:
             return float("nan")
         assert point.values is not None
-        return ranking_loss(point.values[:, 0], self.whole.problems[k].relevant, self.loss)
+        return loss_by_scores(point.values[:, 0], self.whole.problems[k].relevant, self.loss)
 
     def _record(self) -> None:
         K = len(self.points)

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from rankhinge._progress import Progress
 from rankhinge.latent.bags import Bags
 from rankhinge.latent.candidates import CandidateFeatures, Counter
+from rankhinge.latent.fit import LatentFit, fit_latent
 from rankhinge.latent.problem import LatentProblem, problems_of
 from rankhinge.latent.rank_svc import LatentRankSVC
 from rankhinge.losses import RankingLoss, get_loss
@@ -188,16 +189,13 @@ class LatentRankSVCCV(LatentRankSVC):
         one = usable.size == 1
         table = summary(tried, places.tolist(), targets.classes.tolist()[-usable.size :])
         table |= {"Cs_": Cs, "scores_": scores[0] if one else scores, "C_": float(C[0]) if one else C}
-        self.__dict__.update(table)
         start = np.empty((0, 0))
         if watch.ended == "interrupted":
             deadline, start = Deadline(-np.inf, "interrupted"), means[places, np.arange(usable.size)]
         elif watch.ended is not None:
             watch.warn(LABELS.share, self.max_time)
-        self._run(given, targets, usable, problems_of(bags, targets, usable, known), C[usable], deadline, start)
-        if watch.ended == "interrupted":
-            raise KeyboardInterrupt
-        return self
+        fitted = fit_latent(LatentFit(self, given, targets, usable, known, C[usable], deadline, start, table))
+        return self._become(fitted if watch.ended != "interrupted" else fitted._replace(interrupt=KeyboardInterrupt()))
 
     def _search(
         self,
@@ -256,20 +254,21 @@ class LatentRankSVCCV(LatentRankSVC):
         watch: Watch,
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
         """For each C the labels that can be trained, their weights, and how well their test bags are ranked."""
-        metric = list_metric(get_loss(self.loss), self.scoring)
         labelled, inside = targets.known(), np.zeros(len(bags), np.bool_)
         inside[train] = True
         part = targets._replace(labelled=labelled & inside)
         ks = np.flatnonzero(part.usable())
         rows = np.arange(len(bags))[test]
+        judged = [rows[labelled[k, rows]] for k in ks]
+        loss = get_loss(self.loss)
+        judges = [
+            list_metric(loss, self.scoring, targets.relevant[k, mine]) for k, mine in zip(ks, judged, strict=True)
+        ]
         features = self._features(bags)
         for weights in self._path(features, bags, problems_of(bags, part, part.usable(), known), Cs, watch.step):
             best = features.sweep(weights, bags.offsets, 1).values[:, :, 0]
-            found = np.empty(ks.size)
-            for place, k in enumerate(ks):
-                judged = rows[labelled[k, rows]]
-                found[place] = metric(targets.relevant[k, judged], best[place, judged])
-            yield ks, weights, found
+            found = [judge(row[mine]) for judge, row, mine in zip(judges, best, judged, strict=True)]
+            yield ks, weights, np.array(found)
 
     @staticmethod
     def _features(bags: Bags) -> CandidateFeatures:
@@ -314,7 +313,7 @@ class LatentRankSVCCV(LatentRankSVC):
         if not (known[usable].all() or ended):
             warn_user(
                 f"labels {np.flatnonzero(usable & ~known)[:10].tolist()} have no fold with positives and negatives in "
-                "each of its parts: they are fitted with what suits the others, in the median"
+                "each of its parts: they are fitted with the median of what suits the other labels"
             )
         places[~known] = int(np.median(places[known]))
         return places

@@ -25,18 +25,11 @@ from numpy.typing import NDArray
 from rankhinge.latent.candidates import Sweep
 from rankhinge.latent.point import Point
 from rankhinge.latent.whole import Whole
-from rankhinge.latent.working import WorkingSets
+from rankhinge.latent.working import WORKING, WorkingSets
 from rankhinge.solvers import Planes, PlaneSolver, Solver, SolverResult, make_solver
 
 __all__ = ["InnerOptions", "InnerSolver"]
 
-# While a sweep still finds more than this part of the bags with a new best candidate, the working set is solved to a
-# part of the gap that the sweep found; after that, to the tolerance and a little more.
-_FEW = 0.02
-_PART = 0.3
-_LITTLE_MORE = 0.8
-_FIRST_TOL = 0.1
-_MOST_SWEEPS = 50
 # A pass over a working set is cheap: what counts is products and memory, not passes. Narrow spans took a third of the
 # products of wide ones, two thirds of the time and a third of the memory.
 NARROW = {"n_directions": 8, "n_parts": 0, "n_cuts": 2}
@@ -103,12 +96,12 @@ class InnerSolver:
         self.best = best
         going = {int(k): (fixed[c], starts[c]) for c, k in enumerate(ks)}
         known = all(start is not None for start in starts)
-        aim = (_LITTLE_MORE * tol if known else max(_FIRST_TOL, tol)) if self.working.in_use else tol
-        for turn in range(_MOST_SWEEPS):
+        aim = (WORKING.last * tol if known else max(WORKING.first_tol, tol)) if self.working.in_use else tol
+        for turn in range(WORKING.sweeps):
             found = self._turn(going, aim, best)
             for k in list(going):
                 point, n_new = found[k]
-                at_last = not self.working.in_use or turn + 1 == _MOST_SWEEPS or point.status == "stopped"
+                at_last = not self.working.in_use or turn + 1 == WORKING.sweeps or point.status == "stopped"
                 # The solver has done what it can, and the working set lacks nothing.
                 hopeless = n_new == 0 and (aim < tol or point.status != "converged")
                 spent = point.n_iter >= self.options.max_iter
@@ -118,9 +111,9 @@ class InnerSolver:
                     going[k] = (going[k][0], point)
             if not going:
                 break
-            few = all(found[k][1] <= _FEW * self.whole.problems[k].members.size for k in going)
+            few = all(found[k][1] <= WORKING.few * self.whole.problems[k].members.size for k in going)
             gap = max(found[k][0].gap for k in going)
-            aim = _LITTLE_MORE * tol if few else float(np.clip(_PART * gap, _LITTLE_MORE * tol, aim))
+            aim = WORKING.last * tol if few else float(np.clip(WORKING.part * gap, WORKING.last * tol, aim))
         for c, k in enumerate(ks):
             if starts[c] is None and not best[int(k)].primal < self.whole.value_at_zero(int(k)):
                 best[int(k)] = self._back_at_zero(best[int(k)], int(k), fixed[c])

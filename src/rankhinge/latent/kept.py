@@ -46,7 +46,7 @@ class Kept:
 
     @property
     def outer_history(self) -> dict[str, NDArray[Any]]:
-        """By round, (K, rounds); shorter ones go on with their last values."""
+        """By round, (K, rounds); shorter ones continue with their last values."""
         length = max((values.size for history in self._outer for values in history.values()), default=0)
         result: dict[str, NDArray[Any]] = {}
         for name in HISTORY:
@@ -107,7 +107,7 @@ class Kept:
 def inner_history(
     histories: list[Any], exact: NDArray[np.bool_], usable: NDArray[np.bool_]
 ) -> dict[str, NDArray[np.float64]]:
-    """The last inner problem: primal, dual, gap, time and passes, (K, steps); shorter ones go on with their last.
+    """The last inner problem: primal, dual, gap, time and passes, (K, steps); shorter ones continue with their last.
 
     Where values are not exact, the gap is inf.
     """

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge.latent.point import Point
 from rankhinge.latent.whole import Whole
 
-__all__ = ["WorkingSets"]
+__all__ = ["WORKING", "WorkingSets"]
 
-# How many of a bag's best candidates join the working set at a time.
-_N_BEST = 2
-# With fewer candidates in a bag there is little to leave out.
-_WORTH_IT = 4
+
+class WorkingPolicy(NamedTuple):
+    """The numbers of working sets: when they are worth it, how they grow, and how far they are solved.
+
+    Attributes
+    ----------
+    candidates_a_bag : int
+        With fewer candidates in a bag there is little to leave out.
+    n_best : int
+        How many of a bag's best candidates join the set at a time.
+    few, part, last : float
+        While a sweep finds more than `few` of the bags with a new best candidate, the set is solved to `part` of the
+        gap that the sweep found; after that to `last` of the tolerance.
+    first_tol : float
+        To which gap the first set is solved, if nothing is known of the problem.
+    sweeps : int
+        The most sweeps of a problem.
+    """
+
+    candidates_a_bag: int = 4
+    n_best: int = 2
+    few: float = 0.02
+    part: float = 0.3
+    last: float = 0.8
+    first_tol: float = 0.1
+    sweeps: int = 50
+
+
+WORKING = WorkingPolicy()
 
 
 class WorkingSets:
@@ -32,8 +59,8 @@ class WorkingSets:
     def __init__(self, whole: Whole, wanted: bool) -> None:
         self.whole = whole
         n_candidates, n_bags = whole.features.n_samples, whole.offsets.size - 1
-        self.in_use = wanted and n_candidates >= _WORTH_IT * n_bags
-        whole.n_best = _N_BEST if self.in_use else 1
+        self.in_use = wanted and n_candidates >= WORKING.candidates_a_bag * n_bags
+        whole.n_best = WORKING.n_best if self.in_use else 1
         self._sets = np.zeros((len(whole.problems) if self.in_use else 1, n_candidates), np.bool_)
 
     def begin(self, k: int, fixed: NDArray[np.int64], start: Point | None) -> None:

@@ -41,12 +41,15 @@ class Formulas(NamedTuple):
         None: the steps are added up one by one.
     partial_sum : callable or None
         ``partial_sum(j, i, n_positives, n_negatives) = Σ_{k < i} step(j, k)``, used instead of `part`.
+    discount : callable or None
+        ``discount(rank, table)``, where the table does not reach as far as the ranks.
     """
 
     step: Callable[..., Any]
     divisor: Callable[..., Any]
     part: Callable[..., Any] | None
     partial_sum: Callable[..., Any] | None = None
+    discount: Callable[..., Any] | None = None
 
 
 class RankingLoss:
@@ -143,6 +146,13 @@ class RankingLoss:
     def table(self, length: int) -> NDArray[np.float64]:
         """Constants that the formulas read: the discounts of the ranks ``0 … length - 1`` (at least), if it has any."""
         return NO_TABLE
+
+    def far(self, n_samples: int) -> tuple[Formulas, NDArray[np.float64]] | None:
+        """Formulas for kernels and their table, where lists are so long that discounts are better computed than read.
+
+        None: what `formulas` and `table` say holds for lists of this length, too.
+        """
+        return None
 
     def depths(self, n_samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many places count in lists of these lengths: all of them, unless the loss has a cut."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankhinge.losses.base import NO_TABLE, RankingLoss
+from rankhinge.losses.base import NO_TABLE, Formulas, RankingLoss
 from rankhinge.losses.suitability import judge_loss
 
 __all__ = ["DCG", "NDCG", "RBP", "SoftNDCG"]
@@ -19,6 +19,9 @@ __all__ = ["DCG", "NDCG", "RBP", "SoftNDCG"]
 # Numbers of pairs divided by discounts must not overflow.
 _LEAST_DISCOUNT = 1e-250
 _BLOCK = 1 << 16
+# Beyond this rank kernels compute a discount that has a formula. A table of all ranks would take as much memory as the
+# scores; this one stays in the cache, so that to compute the others costs no more time than to read them.
+TABULATED = 1 << 20
 
 
 class DCG(RankingLoss):
@@ -44,6 +47,9 @@ class DCG(RankingLoss):
     name = "dcg"
     has_discounts = True
     is_graded = True
+    # Of a formula for discounts beyond the table, which it reads at TABULATED.
+    _constant = 0.0
+    _near: NDArray[np.float64] = NO_TABLE
 
     @staticmethod
     def step_formula(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
@@ -64,7 +70,7 @@ class DCG(RankingLoss):
 
     def _begin(self) -> None:
         """Nothing is tabulated yet."""
-        self._table = NO_TABLE
+        self._table = self._near = NO_TABLE
         self._convex_up_to = 1
 
     @property
@@ -85,6 +91,17 @@ class DCG(RankingLoss):
             self._table = table
         # Not the attribute: another thread may have stored a shorter table in the meantime.
         return table
+
+    def far(self, n_samples: int) -> tuple[Formulas, NDArray[np.float64]] | None:
+        """Formulas that compute the discounts beyond the first ones, if there are such."""
+        # A subclass may have another discount.
+        found = _FAR.get(type(self))
+        if found is None or n_samples < TABULATED:
+            return None
+        near = self._near
+        if near.size <= TABULATED:
+            near = self._near = np.append(self._tabulate(TABULATED), self._constant)
+        return found, near
 
     def _tabulate(self, size: int) -> NDArray[np.float64]:
         table = np.zeros(size)
@@ -120,6 +137,9 @@ class DCG(RankingLoss):
 
     def require_suitable(self, n_samples: int) -> None:
         """Whether the discount is convex and non-increasing on ``1 … n_samples``, checked once for each new length."""
+        if type(self) in _FAR:
+            # What has a formula is known to be convex and falling; its table is looked at all the same.
+            n_samples = min(n_samples, TABULATED - 1)
         if n_samples <= self._convex_up_to:
             return
         table = self.table(n_samples + 1)
@@ -151,7 +171,7 @@ class DCG(RankingLoss):
 
     def __getstate__(self) -> dict[str, Any]:
         # The table may be as long as the longest list: a copy builds its own when it needs one.
-        return {**self.__dict__, "_table": NO_TABLE, "_convex_up_to": 1}
+        return {**self.__dict__, "_table": NO_TABLE, "_near": NO_TABLE, "_convex_up_to": 1}
 
     def __repr__(self) -> str:
         size = 0 if callable(self.discount) else np.size(self.discount)
@@ -199,6 +219,7 @@ class SoftNDCG(DCG):
             raise ValueError(f"k is {k!r}: it must be an integer of at least 1")
         self._k: int = int(k)
         self.name = f"soft-ndcg@{self._k}"
+        self._constant = 1.0 / math.log2(self._k + 2)
         self._begin()
 
     @property
@@ -213,7 +234,7 @@ class SoftNDCG(DCG):
         return self._soft_discount
 
     def _soft_discount(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.maximum(_log_discount(ranks) - 1.0 / math.log2(self._k + 2), 0.0)
+        return np.maximum(_log_discount(ranks) - self._constant, 0.0)
 
     def __repr__(self) -> str:
         return f"SoftNDCG(k={self.k})"
@@ -225,7 +246,7 @@ class RBP(DCG):
     Parameters
     ----------
     persistence : float, default 0.9
-        ρ in (0, 1): the probability that a reader goes on to the next item. The metric of this loss is
+        ρ in (0, 1): the probability that a reader continues to the next item. The metric of this loss is
         ``metrics.rbp(…, persistence=0.9, normalize=True)``; by default `metrics.rbp` is not normalised and has another
         persistence.
 
@@ -241,7 +262,7 @@ class RBP(DCG):
     def __init__(self, persistence: float = 0.9) -> None:
         if not 0.0 < persistence < 1.0:
             raise ValueError(f"persistence is {persistence}: it must lie strictly between 0 and 1")
-        self._persistence = float(persistence)
+        self._persistence = self._constant = float(persistence)
         self._begin()
 
     @property
@@ -263,3 +284,43 @@ class RBP(DCG):
 
 def _log_discount(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
     return 1.0 / np.log2(1.0 + ranks)
+
+
+def _step_by_log(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+    rank = i + j
+    if rank < TABULATED:
+        return scale * (table[rank] - table[rank - 1])
+    least = table[TABULATED]
+    return scale * (max(1.0 / math.log2(1.0 + rank) - least, 0.0) - max(1.0 / math.log2(rank) - least, 0.0))
+
+
+def _part_by_log(i: Any, above: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+    rank, least = i + above, table[TABULATED]
+    upper = table[i] if i < TABULATED else max(1.0 / math.log2(1.0 + i) - least, 0.0)
+    return upper - (table[rank] if rank < TABULATED else max(1.0 / math.log2(1.0 + rank) - least, 0.0))
+
+
+def _discount_by_log(rank: Any, table: Any) -> Any:
+    return table[rank] if rank < TABULATED else max(1.0 / math.log2(1.0 + rank) - table[TABULATED], 0.0)
+
+
+def _step_by_power(scale: Any, j: Any, i: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+    rank = i + j
+    if rank < TABULATED:
+        return scale * (table[rank] - table[rank - 1])
+    return scale * ((table[TABULATED] - 1.0) * table[TABULATED] ** (rank - 2.0))
+
+
+def _part_by_power(i: Any, above: Any, n_positives: Any, n_negatives: Any, table: Any) -> Any:
+    rank, ratio = i + above, table[TABULATED]
+    upper = table[i] if i < TABULATED else ratio ** (i - 1.0)
+    return upper - (table[rank] if rank < TABULATED else ratio ** (rank - 1.0))
+
+
+def _discount_by_power(rank: Any, table: Any) -> Any:
+    return table[rank] if rank < TABULATED else table[TABULATED] ** (rank - 1.0)
+
+
+_BY_LOG = Formulas(_step_by_log, DCG.divisor_formula, _part_by_log, None, _discount_by_log)
+_BY_POWER = Formulas(_step_by_power, DCG.divisor_formula, _part_by_power, None, _discount_by_power)
+_FAR: dict[type, Formulas] = {NDCG: _BY_LOG, SoftNDCG: _BY_LOG, RBP: _BY_POWER}

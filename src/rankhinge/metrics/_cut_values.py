@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankhinge.metrics._lists import Lists
 from rankhinge.metrics._policies import Depth, Floats, check_choice, depths_of
 from rankhinge.metrics._ranking import Ranking, ranked
-from rankhinge.metrics._values import average_precisions, first_relevant, precisions_at_ranks, ratio
+from rankhinge.metrics._values import first_relevant, precisions_at_ranks, ratio
 
 
 def found_at(lists: Lists, ties: str, depths: Floats) -> Floats:
@@ -43,18 +43,15 @@ def r_precisions(lists: Lists, ties: str) -> Floats:
     return ratio(found_at(lists, ties, n_positives), n_positives)
 
 
-def average_precisions_at_k(lists: Lists, ties: str, k: Depth, divide_by: str) -> Floats:
-    check_choice("divide_by", divide_by, ("best", "positives"))
-    depths, n_positives = depths_of(k, lists.sizes), lists.count(lists.gains > 0)
+def average_precisions(lists: Lists, ties: str, k: Depth | None, divide_by: str) -> Floats:
     r, precision = precisions_at_ranks(lists, ties)
+    n_positives = lists.count(lists.gains > 0)
+    if k is None:
+        return ratio(r.sum(precision), n_positives)
+    check_choice("divide_by", divide_by, ("best", "positives"))
+    depths = depths_of(k, lists.sizes)
     value = r.sum(precision * (r.rank <= _of_rows(r, depths)))
     return ratio(value, np.minimum(depths, n_positives) if divide_by == "best" else n_positives)
-
-
-def any_average_precisions(lists: Lists, ties: str, k: Depth | None, divide_by: str) -> Floats:
-    if k is None:
-        return average_precisions(lists, ties)
-    return average_precisions_at_k(lists, ties, k, divide_by)
 
 
 def bedrocs(lists: Lists, ties: str, alpha: float) -> Floats:
@@ -71,7 +68,7 @@ def bedrocs(lists: Lists, ties: str, alpha: float) -> Floats:
 
 def partial_aucs(lists: Lists, ties: str, max_fpr: float) -> Floats:
     if not 0 < max_fpr <= 1:
-        raise ValueError(f"max_fpr is {max_fpr}, it must lie above 0 and not above 1")
+        raise ValueError(f"max_fpr is {max_fpr}, it must be above 0 and at most 1")
     each = _each_negative(lists, ties)
     n_positives, n_negatives = lists.count(lists.gains > 0), lists.count(lists.gains == 0)
     bound = max_fpr * n_negatives

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import QueryIds, warn_user
-from rankhinge.metrics._cut_values import any_average_precisions
+from rankhinge.metrics._cut_values import average_precisions
 from rankhinge.metrics._lists import validated
 from rankhinge.metrics._policies import Floats, check_choice
 
@@ -26,7 +26,7 @@ def evaluate(
     **options: Any,
 ) -> tuple[NDArray[Any], Floats]:
     """Validate, compute the value of each list and apply the policy to the undefined ones."""
-    threshold = ("threshold",) if core is any_average_precisions and options.get("k") is None else ()
+    threshold = ("threshold",) if core is average_precisions and options.get("k") is None else ()
     check_choice("ties", ties, ("average", "worst", "best", "index", *threshold))
     no_positives = "nan" if no_positives is None else no_positives
     check_choice("no_positives", no_positives, ("nan", "zero", "one", "raise", "skip"))

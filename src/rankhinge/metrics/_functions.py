@@ -7,7 +7,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from rankhinge._validation import QueryIds
-from rankhinge.metrics._cut_values import any_average_precisions
+from rankhinge.metrics._cut_values import average_precisions
 from rankhinge.metrics._evaluate import evaluate, mean
 from rankhinge.metrics._policies import Depth, Gains, NoPositives, Ties, TiesOfAP
 from rankhinge.metrics._values import aucs, ndcgs, rbps, reciprocal_ranks
@@ -65,7 +65,7 @@ def average_precision(
     0.75
     """
     options: dict[str, Any] = {"k": k, "divide_by": divide_by, "ties": ties, "no_positives": no_positives}
-    return mean(evaluate(any_average_precisions, relevance, scores, qid=qid, **options), no_positives)
+    return mean(evaluate(average_precisions, relevance, scores, qid=qid, **options), no_positives)
 
 
 def ndcg(

@@ -53,9 +53,13 @@ def finite(name: str, values: ArrayLike) -> Floats:
     array = as_numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, its shape is {array.shape}")
-    for row in np.flatnonzero(~np.isfinite(array))[:1]:
-        raise ValueError(f"{name}[{row}] is {array[row]}")
+    refuse_infinite(name, array)
     return array
+
+
+def refuse_infinite(name: str, values: Floats) -> None:
+    for row in np.flatnonzero(~np.isfinite(values))[:1]:
+        raise ValueError(f"{name}[{row}] is {values[row]}")
 
 
 def gains_of(relevance: Floats, gains: Any) -> Floats:

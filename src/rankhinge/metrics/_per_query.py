@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge._validation import QueryIds
 from rankhinge.metrics import _cut_values, _cuts
 from rankhinge.metrics._evaluate import evaluate
 from rankhinge.metrics._functions import auc, average_precision, ndcg, rbp, reciprocal_rank
+from rankhinge.metrics._lists import Lists, finite, gains_of, refuse_infinite
 from rankhinge.metrics._policies import Floats, check_k
 from rankhinge.metrics._values import aucs, ndcgs, rbps, reciprocal_ranks
 
 _VALUES: dict[Any, Callable[..., Floats]] = {
-    average_precision: _cut_values.any_average_precisions,
+    average_precision: _cut_values.average_precisions,
     ndcg: ndcgs,
     reciprocal_rank: reciprocal_ranks,
     auc: aucs,
@@ -113,3 +116,35 @@ def per_query(
     call = inspect.signature(function).bind(relevance, scores, qid=qid, **options)
     call.apply_defaults()
     return evaluate(_VALUES[function], *call.args, **call.kwargs)
+
+
+def prepared(
+    metric: str, relevance: ArrayLike, list_index: NDArray[np.intp], **options: Any
+) -> Callable[[Floats], Floats]:
+    """A metric as a function of scores alone: that of each list, nan where it is not defined.
+
+    For those who judge many scores of the same samples: all but the scores is validated here, once.
+
+    Parameters
+    ----------
+    metric, relevance, **options
+        As for `per_query`.
+    list_index : ndarray of shape (n_samples,)
+        The number of each sample's list, from 0.
+    """
+    function, options = metric_named(metric, options)
+    call = inspect.signature(function).bind(relevance, None, **options)
+    call.apply_defaults()
+    known = {name: value for name, value in call.kwargs.items() if name not in ("qid", "no_positives")}
+    values_of, ties = _VALUES[function], known.pop("ties")
+    gains = gains_of(finite("relevance", relevance), known.pop("gains", "binary"))
+    lists = Lists(gains, gains, list_index, np.arange(list_index.max(initial=-1) + 1))
+    without = lists.count(gains > 0) == 0
+
+    def judge(scores: Floats) -> Floats:
+        refuse_infinite("scores", scores)
+        values = values_of(replace(lists, scores=scores), ties, **known)
+        values[without] = np.nan
+        return values
+
+    return judge

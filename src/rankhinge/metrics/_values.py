@@ -15,11 +15,6 @@ from rankhinge.metrics._ranking import Ranking, ranked
 _LARGE_EXPONENT = 900
 
 
-def average_precisions(lists: Lists, ties: str) -> Floats:
-    r, precision = precisions_at_ranks(lists, ties)
-    return ratio(r.sum(precision), lists.count(lists.gains > 0))
-
-
 def precisions_at_ranks(lists: Lists, ties: str) -> tuple[Ranking, Floats]:
     """The precision at the rank of each relevant sample, averaged over ties. 0 at other ranks."""
     r = ranked(lists, ties)

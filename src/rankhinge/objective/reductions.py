@@ -19,7 +19,8 @@ from rankhinge.problems import Lists
 
 __all__ = ["Apart", "Audited", "Counts", "Reductions", "deviations"]
 
-# A spread that is less than this part of the largest score is what rounding leaves of equal ones.
+# What is less than this part of its terms is what rounding leaves of them: a spread of equal scores, a slope that
+# cancels.
 NO_SPREAD = 1e-12
 
 

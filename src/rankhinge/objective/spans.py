@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from rankhinge.objective.handles import Scores
 
-__all__ = ["Span", "Spans"]
+__all__ = ["Span", "Spans", "random_parts"]
+
+# Rows with a generator of their own, and the number of parts up to which a byte names them.
+_BLOCK_ROWS, _MOST_PARTS = 1 << 16, 1 << 8
 
 
 class Span(NamedTuple):
@@ -79,6 +82,20 @@ class Span(NamedTuple):
         return Span(self.rows, width, self.problems)
 
 
+def random_parts(key: int, n_parts: int, n_samples: int) -> NDArray[np.int64]:
+    """A part for each row, drawn by the key of a round and the number of the row's block.
+
+    Nobody has to know the other blocks, so a block gets the same parts wherever it lies.
+    """
+    which = np.empty(n_samples, np.int64)
+    dtype = np.uint8 if n_parts <= _MOST_PARTS else np.int64
+    for block, first in enumerate(range(0, n_samples, _BLOCK_ROWS)):
+        mine = which[first : first + _BLOCK_ROWS]
+        generator = np.random.Generator(np.random.Philox(key=np.array([key, block], np.uint64)))
+        mine[:] = generator.integers(n_parts, size=mine.size, dtype=dtype)
+    return which
+
+
 def _with_room(room: NDArray[np.float64], used: int, capacity: int) -> NDArray[np.float64]:
     """The same rows, in a larger array."""
     if capacity <= room.shape[0]:
@@ -117,7 +134,7 @@ class Spans:
         """Each problem's u as a sum of ``2 n_parts``: its negative and its positive entries, cut at random."""
         m = coefficients.problems.size
         parts = np.zeros((m, 2 * n_parts, self.n_samples))
-        which = generator.integers(n_parts, size=self.n_samples)
+        which = random_parts(int(generator.integers(1 << 63)), n_parts, self.n_samples)
         place = np.arange(self.n_samples)
         for part, u in zip(parts, coefficients.values, strict=True):
             part[which + n_parts * (u > 0), place] = u

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankhinge._jit import kernel
-from rankhinge.features import FeatureMap
+from rankhinge.features import ROW_BLOCK_ENTRIES, FeatureMap
 from rankhinge.problems import Lists
 
-__all__ = ["variances_within"]
+__all__ = ["ROUNDING_SQUARED", "variances_within"]
 
-# Rows are read in blocks of about this many entries.
-_BLOCK_ENTRIES = 1 << 18
 # Squares of distances to a mean that are less than this part of the squares themselves are rounding.
-_ROUNDING_SQUARED = 1e-26
+ROUNDING_SQUARED = 1e-26
 
 
 def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
@@ -47,7 +45,7 @@ def variances_within(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
 def _of_rows(features: FeatureMap, lists: Lists) -> NDArray[np.float64]:
     """The sums over all samples, from the rows of X."""
     offsets, sizes, n = lists.offsets, np.diff(lists.offsets), int(lists.offsets[-1])
-    step = max(1, _BLOCK_ENTRIES // max(1, features.n_features))
+    step = max(1, ROW_BLOCK_ENTRIES // max(1, features.n_features))
     squares, between, unfinished = np.zeros((3, features.n_features))
     for start in range(0, n, step):
         stop = min(start + step, n)
@@ -86,7 +84,7 @@ def _of_entries(matrix: Any, lists: Lists) -> NDArray[np.float64]:
         list_of = np.full(matrix.shape[0], -1)
         list_of[samples] = np.repeat(np.arange(sizes.size), sizes)
         totals, squares = _by_columns(*entries, list_of, sizes)
-    return np.where(totals <= _ROUNDING_SQUARED * squares, 0.0, totals)
+    return np.where(totals <= ROUNDING_SQUARED * squares, 0.0, totals)
 
 
 @kernel

@@ -220,7 +220,7 @@ def _head(raw: bytes, path: str) -> dict[str, Any]:
             path,
         )
     if len(raw) != end:
-        raise ModelFileError(f"the file is cut off or continued: it has {len(raw)} bytes instead of {end}", path)
+        raise ModelFileError(f"the file is cut off or too long: it has {len(raw)} bytes instead of {end}", path)
     digest = head.get("sha256")
     if not isinstance(digest, str) or _digest(raw.replace(digest.encode(), _ZEROS.encode(), 1)) != digest:
         raise ModelFileError("the file has been changed since it was written: its SHA-256 differs", path)

@@ -30,6 +30,7 @@ __all__ = [
     "label_names",
     "plain_targets",
     "refuse_flat",
+    "warn_of_majority",
 ]
 
 
@@ -112,8 +113,8 @@ def encode_targets(
         if pos_label is not None:
             classes = _second(classes, pos_label)
         relevant = y[None, :] == classes[1]
-        if pos_label is None and relevant.mean() > 0.5:
-            _warn_of_majority(classes, float(relevant.mean()))
+        if pos_label is None:
+            warn_of_majority(classes, float(relevant.mean()))
         return Targets(classes, "binary", relevant, None)
     return Targets(classes, "multiclass", y[None, :] == classes[:, None], None)
 
@@ -126,10 +127,10 @@ def _second(classes: NDArray[Any], pos_label: Any) -> NDArray[Any]:
     return classes if known[1] else classes[::-1].copy()
 
 
-def _warn_of_majority(classes: NDArray[Any], share: float) -> None:
+def warn_of_majority(classes: NDArray[Any], share: float) -> None:
     """Warn if the positive class is the more frequent one, unless the labels are 0/1 or -1/1."""
     plain = classes.dtype.kind in "biuf" and classes.tolist() in ([0, 1], [-1, 1])
-    if not plain:
+    if share > 0.5 and not plain:
         other, first = classes.tolist()
         warn_user(
             f"the label {first!r} is ranked first, and {100 * share:.3g} % of the samples have it. If you look for "

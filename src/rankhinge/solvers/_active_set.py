@@ -23,11 +23,9 @@ the support reaches 0, which then leaves. If none ever does, the programme is un
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from rankhinge._jit import inner, kernel, once
+from rankhinge._jit import NONE, ZERO, inner, kernel, once
 
 OPTIMAL, STEP_LIMIT, UNBOUNDED, STALLED = range(4)
 
@@ -37,8 +35,6 @@ _RISE = 1e-13
 # A pivot below this fraction of its diagonal is rounding noise: the column counts as dependent.
 _PIVOT_FLOOR = 1e-13
 # Not literals, each of which would be a type of its own (see `_jit`).
-_ZERO: Any = np.int64(0)
-_NONE: Any = np.int64(-1)
 
 
 @inner
@@ -106,14 +102,14 @@ def _enter(hessian, capped, rho, factor, support, size, x, j, work):
         for i in range(size):
             work[i] = row[i]
         _backward(factor, size, work)
-        largest, step, place = 0.0, np.inf, _NONE
+        largest, step, place = 0.0, np.inf, NONE
         for i in range(size):
             largest = max(largest, abs(work[i]))
         for i in range(size):
             if work[i] > 1e-9 * largest and x[support[i]] < step * work[i]:
                 step, place = x[support[i]] / work[i], i
         if place < 0:
-            return _NONE
+            return NONE
         for i in range(size):
             x[support[i]] = max(x[support[i]] - step * work[i], 0.0)
         x[j] += step
@@ -147,7 +143,7 @@ def _settle(factor, support, size, linear, capped, total, x, y, z):
     """Move x to the maximiser on the support, dropping what reaches 0 on the way. New size."""
     while True:
         _target(factor, support, size, linear, capped, total, y, z)
-        step, place = 1.0, _NONE
+        step, place = 1.0, NONE
         for i in range(size):
             old = x[support[i]]
             if y[i] <= 0.0 and old <= step * (old - y[i]):
@@ -212,7 +208,7 @@ def _price(hessian, linear, capped, rho, support, size, x, r, mu, banned, tol):
         largest = max(largest, hessian[j, j])
         scale = max(scale, abs(linear[j]))
     scale = max(scale + 1e-3 * used * np.sqrt(largest), 1e-300)
-    entering, best, worst = _NONE, 0.0, 0.0
+    entering, best, worst = NONE, 0.0, 0.0
     for j in range(r.size):
         v = r[j] - (mu if capped[j] else 0.0)
         worst = max(worst, v if x[j] == 0.0 else abs(v))
@@ -230,8 +226,8 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
     factor, support = np.empty((n + 1, n + 1)), np.empty(n + 1, np.int64)
     work, y, z, r = np.empty(n + 1), np.empty(n + 1), np.empty(n + 1), np.empty(n)
     banned = np.zeros(n, np.bool_)
-    size, mu, worst, entering = _ZERO, 0.0, 0.0, _NONE
-    best, since = -np.inf, _ZERO
+    size, mu, worst, entering = ZERO, 0.0, 0.0, NONE
+    best, since = -np.inf, ZERO
     # The support consists of the positive entries of x, the largest first; r lists those still to be taken in.
     for j in range(n):
         r[j] = x[j]
@@ -245,7 +241,7 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
         if size < 0:
             return mu, np.inf, 0, UNBOUNDED
         r[entering] = 0.0
-    entering = _NONE
+    entering = NONE
     for steps in range(max_steps):
         size = _settle(factor, support, size, linear, capped, total, x, y, z)
         # Taken in and thrown out at once: rounding decides here, and would decide so for ever.
@@ -256,7 +252,7 @@ def _climb(hessian, linear, capped, rho, total, x, tol, max_steps):
         if entering < 0:
             return mu, worst, steps, OPTIMAL
         if value > best + rise:
-            best, since = value, _ZERO
+            best, since = value, ZERO
         since += 1
         if since > n:
             return mu, worst, steps, STALLED
@@ -299,7 +295,7 @@ def maximise(hessian, linear, capped, total, x, tol, max_steps):
     while True:
         mu, residual, steps, status = _climb(hessian, linear, capped, rho, total, x, tol, max_steps - done)
         done += steps
-        # A worn factor can end a climb too early; a fresh one goes on as long as there is much to gain.
+        # A worn factor can end a climb too early; a fresh one continues as long as there is much to gain.
         if status != OPTIMAL or residual <= 2.0 * tol or steps == 0 or residual > 0.5 * before:
             return mu, residual, done, status
         before = residual

@@ -1,7 +1,7 @@
 r"""The bundle solver: cutting planes that get the most out of each pass over the features.
 
 It opens with quasi-Newton steps where there are many samples for each feature or many problems share the passes, and
-goes on in rounds.
+continues in rounds.
 
 *The opening.* A long list has so many rankings that J is nearly smooth. Then quasi-Newton steps (`descent`) reach the
 minimum fast, and the planes at the points they visit soon certify it: near the minimum, combinations of subgradients
@@ -48,7 +48,7 @@ class OpeningPolicy(NamedTuple):
     samples_per_feature: float = 4
     # Of steps and changes of the gradient. More take more memory and, on real sets, no fewer steps.
     n_pairs: int = 8
-    # It goes on while these many steps shrink the gap to this part, and a while longer as long as it is large.
+    # It continues while these many steps shrink the gap to this part, and a while longer as long as it is large.
     steps: int = 10
     shrinking: float = 0.7
     large_gap: float = 0.5
@@ -215,7 +215,7 @@ class Bundle(PlaneSolver):
             self.start = np.stack([w for _, w in self.best], axis=1)
 
     def _shrinks(self, k: int, gap: float) -> bool:
-        """Whether the last steps have shrunk the gap of problem k enough to go on with them."""
+        """Whether the last steps have shrunk the gap of problem k enough to continue with them."""
         gaps = self._shrinkage.setdefault(k, [])
         gaps.append(gap)
         if len(gaps) <= (OPENING.steps_at_large_gap if gap > OPENING.large_gap else OPENING.steps):

@@ -1,7 +1,7 @@
 """A fit that survives its process: what a solver has reached, written now and then, and taken up again.
 
 What counts is what cost passes over X: the best points, and the planes, which bound the minimum from below whatever
-comes later. A solver that begins with both goes on about where the other one was killed. The file is a plain ``.npz``
+comes later. A solver that begins with both continues about where the other one was killed. The file is a plain ``.npz``
 without pickle, whose parts carry checksums; it is written beside its name and renamed, so that a kill while writing
 leaves the older one.
 """
@@ -34,9 +34,9 @@ class CheckpointError(ValueError):
 
     Examples
     --------
-    >>> raise CheckpointError("fit.ckpt: this is no checkpoint")
+    >>> raise CheckpointError("fit.ckpt: this is not a checkpoint")
     Traceback (most recent call last):
-    rankhinge.solvers.checkpoint.CheckpointError: fit.ckpt: this is no checkpoint
+    rankhinge.solvers.checkpoint.CheckpointError: fit.ckpt: this is not a checkpoint
     """
 
 
@@ -71,7 +71,7 @@ class Saved:
     generator: dict[str, Any] | None = None
 
     def resume(self, solver: Solver, group: np.ndarray | None = None) -> Solver:
-        """The solver of the same problems, or of some, whose method and random numbers go on where the others ended."""
+        """The solver of the same problems or of some, whose method and random numbers resume where the others ended."""
         phase = {name: values if group is None else values[group] for name, values in self.phase.items()}
         if phase and not any(np.isnan(values).any() for values in phase.values()):
             solver.take_up(phase)
@@ -80,7 +80,7 @@ class Saved:
         return solver
 
     def and_then(self, result: SolverResult) -> SolverResult:
-        """The result of the run that goes on, with the counters and the history of both."""
+        """The result of the run that continues, with the counters and the history of both."""
         seconds = self.history["time"].max(initial=0.0)
         later = result.history | {
             "time": result.history["time"] + seconds,
@@ -134,7 +134,7 @@ class Checkpoint:
             meta = json.loads(bytes(parts.pop(_META)))
         except Exception as error:  # A flipped bit makes archives raise nearly anything.
             raise CheckpointError(
-                f"{self.path}: this is no checkpoint, or a damaged one ({error}); remove it to begin anew"
+                f"{self.path}: this is not a checkpoint, or it is damaged ({error}); remove it to begin anew"
             ) from None
         if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
             found = meta.get("format") if isinstance(meta, dict) else meta

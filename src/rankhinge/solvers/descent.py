@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -287,7 +288,7 @@ class Descent:
     def keep(self, going: np.ndarray) -> None:
         """Go on with these of the active problems only, (m,) bool."""
         self.active = self.active[going]
-        # The last to end keep their scores, for those who go on from there.
+        # The last to end keep their scores, for those who continue from there.
         if self.active.size:
             self._scores = self.objective.select(self._scores, np.flatnonzero(going))
             self._scored = self.active
@@ -312,7 +313,7 @@ class Descent:
 
     def _search(self, ahead: Handle, trials: list[_Trial]) -> None:
         """Line searches side by side: an inference for each that has not ended."""
-        for _ in range(LINE.n_trials):
+        for number in range(LINE.n_trials):
             going = np.flatnonzero([not trial.done for trial in trials])
             if going.size == 0:
                 return
@@ -320,7 +321,9 @@ class Descent:
             if going.size < len(trials):
                 here, there = (self.objective.select(handle, going) for handle in (here, there))
             steps = np.array([trials[c].step for c in going])
-            found = self.evaluate(self.objective.along(here, there, steps))
+            hopeful = number == 0 and self._hopeful()
+            with self._slopes_expected(hopeful):
+                found = self.evaluate(self.objective.along(here, there, steps))
             along = self.objective.dots(found.coefficients, there)
             C = self.C[self.active[going]]
             for place, c in enumerate(going):
@@ -328,6 +331,20 @@ class Descent:
                 u = u if going.size == 1 else self.objective.select(u, np.array([place]))
                 value, slope = C[place] * found.value[place], C[place] * along[place]
                 trials[c].learn(float(value), float(slope), float(found.value[place]), float(found.loss[place]), u)
+            if hopeful and not trials[going[0]].done and getattr(found.coefficients, "slopes", None) is not None:
+                # Slopes have come along, and are of no use.
+                self.n_passes += 1
+
+    def _hopeful(self) -> bool:
+        """Whether slopes are to come with the first point of a line search, elsewhere: with which it mostly ends.
+
+        It does not where the scale of the steps is learnt, from the first change of the gradient.
+        """
+        states = [self.states[k] for k in self.active.tolist()]
+        return hasattr(self.objective, "expecting_slopes") and len(states) == 1 and len(states[0].pairs) != 1
+
+    def _slopes_expected(self, hopeful: bool) -> AbstractContextManager[Any]:
+        return self.objective.expecting_slopes() if hopeful else nullcontext()  # type: ignore[attr-defined]
 
     def _move(self, moved: np.ndarray, states: list[State], trials: list[_Trial]) -> None:
         """Go where the line searches have led: one pass for the gradients there."""

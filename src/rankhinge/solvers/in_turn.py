@@ -122,7 +122,7 @@ class InTurn(Solver):
             for name, rows in values.items():
                 history[name][group, : rows.shape[1]] = rows
                 if rows.shape[1] > 0:
-                    # Those that have ended go on with their last values.
+                    # Those that have ended continue with their last values.
                     history[name][group, rows.shape[1] :] = rows[:, -1:]
         return history
 

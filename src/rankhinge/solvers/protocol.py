@@ -103,9 +103,9 @@ class Objective(Protocol):
 class SpanObjective(Objective, Protocol):
     """What the rounds of the bundle solver also need: the scores of many directions at hand.
 
-    Without it the bundle solver opens with quasi-Newton steps and goes on with plain cuts: on a cluster, a round would
-    be some thousand messages. A *span* is a handle of another kind: the scores of T directions of each problem, for
-    points in the space that these span. No call is a pass.
+    Without it the bundle solver opens with quasi-Newton steps and continues with plain cuts: on a cluster, a round
+    would be thousands of messages. A *span* is a handle of another kind: the scores of T directions of each problem,
+    for points in the space that these span. No call is a pass.
     """
 
     def span(self, scores: Handle, capacity: int) -> Handle:
@@ -218,7 +218,7 @@ class SolverResult:
     history : dict of (K, iterations)
         ``primal`` (best so far, never rises), ``dual`` (never falls; for the tight bound that of the present convex
         problem, nan while there is none), ``gap``, ``time`` (seconds) and ``passes``; the rows of problems that have
-        ended go on with their last values.
+        ended continue with their last values.
     status : (K,) str
         ``converged``, ``max_iter``, ``stalled``, ``infeasible``, ``interrupted``, ``stopped``, ``time``, ``running``
         or, for problems that were not asked for, ``left out``.

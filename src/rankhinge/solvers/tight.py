@@ -75,7 +75,7 @@ class Tight(Solver):
     random_state : int, optional
         For the bundle solver.
     **options
-        As for `Solver`; `tol` is that of the certificate, and a round goes on if it gained more than this part.
+        As for `Solver`; `tol` is that of the certificate, and a round continues if it gained more than this part.
     """
 
     objective: TightObjective
@@ -183,7 +183,7 @@ class Tight(Solver):
         if self._climbing(active):
             if ended or self._in_stage > POLICY.stage:
                 self._present = np.minimum(POLICY.factor * self._present, self.C)
-                # The next descent goes on from here, unless C has made an earlier point the best.
+                # The next descent continues from here, unless C has made an earlier point the best.
                 if all(self.best[k][1] is self._descent.states[k].w for k in active.tolist()):
                     self._known = self._descent.known(active)
                 self._descent = None

@@ -1,4 +1,4 @@
-"""The checkpoint of a linear fit: what tells it from others, and where it goes on."""
+"""The checkpoint of a linear fit: what tells it from others, and where it continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def naming(path: str | os.PathLike[str] | None) -> Iterator[None]:
         if path is None or not os.path.exists(path):
             raise
         raise EngineLostError(
-            f"{error}; what it had reached is in {os.fspath(path)}: the same fit with this checkpoint goes on there"
+            f"{error}; the state so far is in {os.fspath(path)}: the same fit with this checkpoint continues from there"
         ) from error
 
 

@@ -53,7 +53,9 @@ def fit_opened(
             "are constant"
         )
     if machine.solver in _LIST_BY_LIST:
-        raise ValueError(f"solver={machine.solver!r} goes list by list, on arrays in memory: choose solver='bundle'")
+        raise ValueError(
+            f"solver={machine.solver!r} works list by list and needs arrays in memory: choose solver='bundle'"
+        )
     tuning = machine._tuning() if tuning is None else tuning
     sigma, bearing = unit_of_features(machine, data.variances, data.feature_names)
     objective = data.objective(get_loss(machine.loss), sigma)

@@ -31,26 +31,32 @@ from rankhinge.features import BLOCK_ENTRIES, WeightedColumns
 
 __all__ = ["AsGiven", "Coordinates", "fewer", "weighted"]
 
-# Left out are empty columns that are at least this part of all: new indices of the entries are to be worth it.
-_WORTH_IT = 1 / 2
-# Of singular values, in parts of the largest, for rows of length 1: below the first there is nothing but rounding, and
-# below the second a score says less about a coordinate than rounding hides.
-_NOTHING, _UNCERTAIN = np.finfo(np.float64).eps, np.finfo(np.float64).eps ** 0.5
 
+class FewerPolicy(NamedTuple):
+    """Where fewer coordinates are worth it.
 
-class RowSpacePolicy(NamedTuple):
-    """Where coordinates in the space of the rows are worth the products of all pairs of samples.
-
-    For a single fit to at most `samples` samples, and to √k times as many if k problems share them; with at least
-    `features` features in all, and `features_a_sample` for each sample.
+    Attributes
+    ----------
+    empty : float
+        Empty columns are left out if they are at least this part of all: entries need new indices.
+    samples, features, features_a_sample : int
+        Coordinates in the space of the rows are worth the products of all pairs of samples for a single fit to at most
+        `samples`, and to √k times as many if k problems share them; with at least `features` features in all, and
+        `features_a_sample` for each sample.
+    nothing, uncertain : float
+        Of singular values, in parts of the largest, for rows of length 1: below the first there is nothing but
+        rounding, and below the second a score says less about a coordinate than rounding hides.
     """
 
+    empty: float = 1 / 2
     samples: int = 400
     features: int = 1024
     features_a_sample: int = 8
+    nothing: float = float(np.finfo(np.float64).eps)
+    uncertain: float = float(np.finfo(np.float64).eps ** 0.5)
 
 
-ROW_SPACE = RowSpacePolicy()
+FEWER = FewerPolicy()
 
 
 class Coordinates(Protocol):
@@ -120,9 +126,9 @@ class _RowSpace:
         left, values, right = np.linalg.svd(R / self._unit)
         # Factors, never their product: entries of the inverse as large as 1 / ε would hide all that is certain.
         self._left, self._values, self._right = (
-            part[: np.count_nonzero(values > len(R) * _NOTHING * values[0])] for part in (left.T, values, right)
+            part[: np.count_nonzero(values > len(R) * FEWER.nothing * values[0])] for part in (left.T, values, right)
         )
-        self._n_certain = np.count_nonzero(values > _UNCERTAIN * values[0])
+        self._n_certain = np.count_nonzero(values > FEWER.uncertain * values[0])
 
     def inside(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         certain = self._from_scores(np.atleast_2d(coef)) @ self._left[: self._n_certain]
@@ -196,8 +202,8 @@ def fewer(X: Any, n_problems: int = 1, *, centred: bool = False) -> tuple[Any, C
     if sparse.issparse(X):
         return _occupied(X)
     n, d = X.shape
-    least = max(ROW_SPACE.features, ROW_SPACE.features_a_sample * n)
-    if d >= least and n <= ROW_SPACE.samples * n_problems**0.5:
+    least = max(FEWER.features, FEWER.features_a_sample * n)
+    if d >= least and n <= FEWER.samples * n_problems**0.5:
         R = _triangle(X, centred)
         if np.isfinite(R).all() and R.any():
             try:
@@ -213,7 +219,7 @@ def _occupied(X: Any) -> tuple[Any, Coordinates]:
     n, d = X.shape
     by_columns = X.format == "csc"
     used = np.flatnonzero(np.diff(X.indptr) if by_columns else _marked(X.indices, d))
-    if used.size == 0 or used.size > (1 - _WORTH_IT) * d:
+    if used.size == 0 or used.size > (1 - FEWER.empty) * d:
         return X, AsGiven(d)
     if by_columns:
         indices, indptr = X.indices, X.indptr[np.append(used, d)]

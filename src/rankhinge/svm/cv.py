@@ -30,24 +30,23 @@ __all__ = ["RankSVCCV"]
 
 
 def _judge(
-    metric: Callable[..., float], relevant: NDArray[np.bool_], rows: NDArray[np.int64], scores: NDArray[np.float64]
+    metric: Callable[[NDArray[np.float64]], float], rows: NDArray[np.int64], scores: NDArray[np.float64]
 ) -> float:
     """The metric of the list that some rows form."""
-    return metric(relevant[rows], scores[rows])
+    return metric(scores[rows])
 
 
 def _judge_signs(
-    metric: Callable[..., float],
-    relevant: NDArray[np.bool_],
+    metric: Callable[[NDArray[np.float64]], float],
     rows: NDArray[np.int64],
+    relevant: NDArray[np.bool_],
     train: NDArray[np.bool_],
-    kind: str,
-    threshold: str | float,
+    cut: Cut,
     scores: NDArray[np.float64],
 ) -> float:
     """As `_judge`, for a metric of the scores' signs: with the intercept that the training rows lead to."""
-    intercept, _ = Cut(kind, threshold)(scores[train], relevant[train])
-    return metric(relevant[rows], scores[rows] + intercept)
+    intercept, _ = cut(scores[train], relevant[train])
+    return metric(scores[rows] + intercept)
 
 
 class RankSVCCV(Search, RankSVC):
@@ -231,8 +230,8 @@ class RankSVCCV(Search, RankSVC):
 
     def _parts(self, targets: Targets, fold: int, train: NDArray[Any], test: NDArray[Any]) -> Iterator[Part]:
         """The problems that have both classes in the training part of a fold."""
-        metric = list_metric(get_loss(self.loss), self.scoring)
-        of_signs = self.scoring is None and not get_loss(self.loss).is_ranking
+        loss = get_loss(self.loss)
+        of_signs = self.scoring is None and not loss.is_ranking
         labelled = targets.known()
         inside = np.zeros(targets.relevant.shape[1], dtype=bool)
         inside[train] = True
@@ -243,11 +242,9 @@ class RankSVCCV(Search, RankSVC):
         for k in np.flatnonzero(part.usable()):
             rows = np.arange(inside.size)[test]
             rows = rows[labelled[k, rows]]
-            problem = (metric, targets.relevant[k], rows)
+            metric = list_metric(loss, self.scoring, targets.relevant[k][rows])
+            judge: Callable[..., float] = partial(_judge, metric, rows)
             if of_signs:
-                judge: Callable[..., float] = partial(
-                    _judge_signs, *problem, labelled[k] & inside, targets.kind, self.threshold
-                )
-            else:
-                judge = partial(_judge, *problem)
+                cut = Cut(targets.kind, self.threshold)
+                judge = partial(_judge_signs, metric, rows, targets.relevant[k], labelled[k] & inside, cut)
             yield Part(int(k), fold, lists[k], judge)

@@ -16,7 +16,7 @@ from rankhinge.svm.rank_svc import RankSVC
 from rankhinge.svm.ranker import SVMRanker
 from rankhinge.svm.search_elsewhere import Trial, search_elsewhere
 from rankhinge.svm.threshold import Cut
-from rankhinge.svm.tuning import refuse_strangers
+from rankhinge.svm.tuning import Tuning, refuse_strangers
 from rankhinge.svm.units import exponent_of
 
 __all__ = ["fit_classes_elsewhere", "fit_lists_elsewhere"]
@@ -51,7 +51,7 @@ def fit_classes_elsewhere(machine: Any, container: Any, X: Any, y: Any, mask: An
         for opened in whole:
             getattr(opened, "close", lambda: None)()
         raise
-    machine.standardize_ = _exponent(machine, whole[0])
+    tuning = _in_unit(tuning, machine, whole[0])
     rule = Cut(whole[0].attributes["_kind"], machine.threshold)
     return machine._fit_opened(whole[0], Given(X, y, {}), rule, tuning)
 
@@ -59,7 +59,7 @@ def fit_classes_elsewhere(machine: Any, container: Any, X: Any, y: Any, mask: An
 def fit_lists_elsewhere(machine: Any, container: Any, X: Any, y: Any, qid: Any, query_weight: Any) -> Fitted:
     """Choose C fold by fold, then fit, where the data lie."""
     if query_weight is not None:
-        raise ValueError("query_weight goes with arrays in memory, or without cross-validation")
+        raise ValueError("query_weight in cross-validation works for arrays in memory only")
     if qid is None and machine.qid_column is None:
         raise ValueError("there is no qid: folds are made of whole queries")
     refuse_strangers(machine, machine._bound)
@@ -78,8 +78,12 @@ def fit_lists_elsewhere(machine: Any, container: Any, X: Any, y: Any, qid: Any, 
     make = partial(_simple, SVMRanker, machine, qid_column=None)
     tuning = search_elsewhere(machine, make, [partial(trial, *part) for part in parts], lambda: [""])
     data = container.queries(X, y, qid=qid, qid_column=machine.qid_column, query_weight=None, **options)
-    machine.standardize_ = _exponent(machine, data)
-    return machine._fit_opened(data, Given(X, y, {}), None, tuning)
+    return machine._fit_opened(data, Given(X, y, {}), None, _in_unit(tuning, machine, data))
+
+
+def _in_unit(tuning: Tuning, machine: Any, data: Opened) -> Tuning:
+    """With the unit of the features among what tells of the search."""
+    return tuning._replace(found={**(tuning.found or {}), "standardize_": _exponent(machine, data)})
 
 
 def _exponent(machine: Any, data: Opened) -> float:

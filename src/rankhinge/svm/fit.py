@@ -234,7 +234,8 @@ def conclude(
     if fit.rule is not None and "init_coef_" in attributes:
         # Classifiers have a row for each problem, even if there is only one.
         attributes["init_coef_"] = np.atleast_2d(attributes["init_coef_"])
-    return Fitted(attributes | fit.describe(certified), certified.result, fit.objective, interrupt)
+    attributes |= fit.describe(certified) | (fit.tuning.found or {})
+    return Fitted(attributes, certified.result, fit.objective, interrupt)
 
 
 def _result(fit: Fit, solver: Solver, saved: Saved | None, status: str = "running") -> SolverResult:

@@ -27,28 +27,18 @@ __all__ = ["Batch", "Part", "Run", "Unit", "batches", "units_to_try"]
 
 
 class Unit(NamedTuple):
-    """The features in one unit: the exponent, σ, what they are like then, and what stands for X there."""
+    """The features in one unit: the exponent, σ, what they are like then, and what stands for X there.
+
+    That is `columns`, multiplied with `factors` (d,).
+    """
 
     exponent: float
     scale: NDArray[np.float64] | None
     bearing: Bearing
     X: Any
     coordinates: Coordinates
-
-    @property
-    def shares_X(self) -> bool:
-        """Whether the unit is in the weights alone, so that a pass over X serves other units as well."""
-        return self.coordinates.whole is None
-
-    @property
-    def columns(self) -> Any:
-        """X without the unit."""
-        return self.X.X if isinstance(self.X, WeightedColumns) else self.X
-
-    @property
-    def factors(self) -> NDArray[np.float64]:
-        """What weights are multiplied with, (d,)."""
-        return self.X.factors if isinstance(self.X, WeightedColumns) else np.ones(self.X.shape[1])
+    columns: Any
+    factors: NDArray[np.float64]
 
 
 def units_to_try(
@@ -78,7 +68,10 @@ def units_to_try(
         if units and sigma is None and units[-1].scale is None:
             break
         reduced, coordinates = weighted(X, sigma, n_fits, centred=centred)
-        units.append(Unit(exponent, sigma, bearing_of(variances, sigma), reduced, coordinates))
+        columns, factors = reduced, np.ones(reduced.shape[1])
+        if isinstance(reduced, WeightedColumns):
+            columns, factors = reduced.X, reduced.factors
+        units.append(Unit(exponent, sigma, bearing_of(variances, sigma), reduced, coordinates, columns, factors))
     return units, variances
 
 
@@ -154,7 +147,8 @@ class Batch:
 
 def batches(units: Mapping[int, Unit], n_lanes: int, parts: Sequence[Part], loss: RankingLoss) -> list[Batch]:
     """Every part in each of the units (given by number), once per lane: side by side as far as memory allows."""
-    shared = all(unit.shares_X for unit in units.values())
+    # Where the unit is in the weights alone, a pass over X serves all units.
+    shared = all(unit.coordinates.whole is None for unit in units.values())
     found = []
     for some in [list(units)] if shared else [[number] for number in units]:
         first = units[some[0]]

@@ -19,7 +19,7 @@ __all__ = ["Followed", "Path", "Watch", "along", "overfits"]
 POINT, OF = "point", "of at most"
 
 Path: TypeAlias = Generator[NDArray[np.float64], NDArray[np.int64] | None, None]
-"""Coefficients (d, m) along a path; it is sent the problems to go on with, the others stay where they are."""
+"""Coefficients (d, m) along a path; it is sent the problems to continue with, the others stay where they are."""
 
 
 class Watch:
@@ -54,7 +54,7 @@ class Watch:
 
     @property
     def over(self) -> bool:
-        """Whether the search goes on with what it has."""
+        """Whether the search continues with what it has."""
         if self.ended is None and self._deadline.passed:
             self.ended = self._deadline.status
         return self.ended is not None
@@ -97,7 +97,7 @@ def along(
     decline: float,
     together: NDArray[np.int64] | None = None,
 ) -> Followed:
-    """Coefficients and scores along a path, which goes on with the problems that do not yet overfit.
+    """Coefficients and scores along a path, which continues with the problems that do not yet overfit.
 
     Ctrl-C ends it: `watch` takes note, and what there is is returned.
 

@@ -15,7 +15,7 @@ from rankhinge.metrics._per_query import metric_named
 from rankhinge.problems.door import Container
 from rankhinge.problems.gains import gains_of
 from rankhinge.problems.standing import Standing
-from rankhinge.svm.quality import by_list_of
+from rankhinge.svm.quality import by_list
 
 __all__ = ["labels_quality_elsewhere", "lists_quality_elsewhere"]
 
@@ -76,9 +76,9 @@ def lists_quality_elsewhere(
     def of_standing(one: Standing) -> float:
         return _by_counts(loss, scoring, one, gains)
 
-    by_list = partial(_judge, loss, gains, scoring)
+    judge = partial(_judge, loss, gains, scoring)
     values = container.judged(
-        X, y, machine.predict, qid=qid, qid_column=machine.qid_column, by_list=by_list, of_standing=of_standing
+        X, y, machine.predict, qid=qid, qid_column=machine.qid_column, by_list=judge, of_standing=of_standing
     )
     if np.isnan(values).all():
         warn_user(f"none of the {values.size} queries of y has a relevant sample: the score is nan")
@@ -89,7 +89,7 @@ def _judge(
     loss: RankingLoss, gains: Any, scoring: str | None, labels: NDArray[Any], scores: NDArray[Any], qid: Any
 ) -> NDArray[np.float64]:
     """On the workers."""
-    return by_list_of(loss, gains, scoring)(labels, scores, qid)
+    return by_list(loss, gains, scoring, labels, qid)(scores)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -14,9 +14,6 @@ from rankhinge.svm.protocol import FitObjective
 
 __all__ = ["InterruptedStart", "Start", "fit_logistic"]
 
-# Of the descent, at most; most regressions take a few dozen.
-_ITERATIONS = 200
-
 
 class Start(NamedTuple):
     """Coefficients (d, K), the passes over X that they took, and how many of the problems have not converged."""
@@ -41,6 +38,7 @@ def fit_logistic(
     problems: NDArray[np.int64] | None = None,
     tol: float = 1e-5,
     window: int = 5,
+    max_iter: int = 200,
     stop: Callable[[], bool] | None = None,
 ) -> Start:
     """Coefficients of logistic regressions of an objective's problems, and the passes over X that they took.
@@ -54,6 +52,8 @@ def fit_logistic(
         Those to be fitted, ascending; the others stay at the start.
     tol, window
         A fit ends when `window` iterations have lowered its objective by less than `tol` of it.
+    max_iter : int
+        Most regressions take a few dozen iterations.
     stop : callable, optional
         Called after each iteration: whether the fit ends where it is.
 
@@ -83,7 +83,7 @@ def fit_logistic(
 
     try:
         with interrupts():
-            for _ in range(_ITERATIONS):
+            for _ in range(max_iter):
                 if descent.active.size == 0:
                     break
                 descent.step()

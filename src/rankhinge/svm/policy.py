@@ -1,4 +1,4 @@
-"""Every number of a search in one place: what it tries, how long it goes on, and how it chooses."""
+"""Every number of a search in one place: what it tries, how long it continues, and how it chooses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SearchPolicy:
     Cs : Grid
         C of the convex bound: from where it is cheap, and hardly ranks, to where it takes by far the most passes.
     passes : int
-        Passes over X after which the default grid does not go on to larger C. Up to C = 1000 most problems take
+        Passes over X after which the default grid does not continue to larger C. Up to C = 1000 most problems take
         fewer than half of them; each power of ten beyond takes two or three times as many as the one before.
     coarser : float
         Folds are solved to this many times `tol`: the remaining gap changes scores by less than their noise.

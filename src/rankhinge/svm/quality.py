@@ -1,4 +1,8 @@
-"""The metric that belongs to a loss, which `score` returns, or another that a search is to judge by."""
+"""The metric that belongs to a loss, which `score` returns, or another that a search is to judge by.
+
+A search judges many scores of the same samples. So each metric here is a function of scores alone: labels, queries and
+the metric's own options are looked at once.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,32 +18,18 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
-from rankhinge import metrics
 from rankhinge._validation import check_mask, encode_queries, refuse_missing, warn_user, without_unlabelled
-from rankhinge.inference import ranking_loss
+from rankhinge.inference.core import loss_by_scores
 from rankhinge.losses import RankingLoss
 from rankhinge.metrics import QueryScorer
-from rankhinge.metrics._per_query import metric_named
+from rankhinge.metrics._per_query import metric_named, prepared
 from rankhinge.problems.gains import gains_of
 from rankhinge.problems.targets import check_label_names, check_mask_names, label_names
 
-__all__ = ["by_list_of", "labels_quality", "list_metric", "list_quality", "lists_metric", "lists_quality"]
+__all__ = ["by_list", "labels_quality", "list_metric", "lists_metric", "lists_quality"]
 
-
-def list_quality(loss: RankingLoss, relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
-    """The loss's metric of one list: AP for ``"ap"`` and so on, ``1 - Δ`` for others; nan without both classes.
-
-    Averaged over the orders of equal scores; for losses of one's own, given by a step, of the worst order.
-    """
-    if relevant.all() or not relevant.any():
-        return float("nan")
-    if not loss.is_ranking:
-        return float(np.mean((scores >= 0) == relevant))
-    if loss.metric is not None:
-        return float(_by_name(loss.metric, relevant.astype(np.int64), scores, None)[0])
-    if loss.is_graded:
-        return float(_graded(loss, relevant.astype(np.float64), scores, np.zeros(scores.size, np.intp))[0])
-    return 1.0 - ranking_loss(scores, relevant, loss)
+ByList: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Of scores (n,) a value of each list."""
 
 
 def labels_quality(
@@ -66,7 +56,8 @@ def labels_quality(
     rows = np.atleast_2d(scores.T)
     columns = _relevant_columns(kind, classes, without_unlabelled(y, mask), rows.shape)
     known = [slice(None)] * len(rows) if mask is None else list(check_mask(mask, rows.shape[::-1]).T)
-    values = [list_quality(loss, column[on], row[on]) for column, row, on in zip(columns, rows, known, strict=True)]
+    judges = [list_metric(loss, None, column[on]) for column, on in zip(columns, known, strict=True)]
+    values = [judge(row[on]) for judge, row, on in zip(judges, rows, known, strict=True)]
     if np.isnan(values).all():
         warn_user("y has no label with both a positive and a negative sample: the score is nan")
     return np.array(values) if average is None else _mean(values)
@@ -94,10 +85,15 @@ def lists_quality(loss: RankingLoss, labels: NDArray[Any], gains: Any, scores: N
 
     Losses without a metric of their own, given by a step: over the lists that have both classes.
     """
-    values = _by_list(loss, gains, labels, scores, qid)
+    values = by_list(loss, gains, None, labels, qid)(scores)
     if np.isnan(values).all():
         warn_user(f"none of the {values.size} queries of y has a relevant sample: the score is nan")
     return _mean(values)
+
+
+def _accuracy(relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    """How many signs are right."""
+    return float(np.mean((scores >= 0) == relevant))
 
 
 def _codes(qid: Any, n_samples: int) -> NDArray[np.intp]:
@@ -105,31 +101,23 @@ def _codes(qid: Any, n_samples: int) -> NDArray[np.intp]:
     return np.zeros(n_samples, np.intp) if qid is None else encode_queries(qid, n_samples)[1]
 
 
-def _by_list(
-    loss: RankingLoss, gains: Any, labels: NDArray[Any], scores: NDArray[np.float64], qid: Any
-) -> NDArray[np.float64]:
-    """The loss's metric of each list; nan for those without a relevant sample."""
-    if loss.metric is not None:
-        return _by_name(loss.metric, labels, scores, qid, **({"gains": gains} if loss.is_graded else {}))
-    codes = _codes(qid, scores.size)
+def by_list(loss: RankingLoss, gains: Any, scoring: str | None, labels: NDArray[Any], qid: Any) -> ByList:
+    """The loss's metric of each list, or the one named, as a function of scores; nan without a relevant sample."""
+    name, codes = loss.metric if scoring is None else _checked(scoring), _codes(qid, labels.size)
+    if name is not None:
+        is_graded = loss.is_graded if scoring is None else name.lower().startswith("ndcg")
+        return prepared(name, labels, codes, **({"gains": gains} if is_graded else {}))
     if loss.is_graded:
-        return _graded(loss, gains_of(labels, gains), scores, codes)
-    return np.array([list_quality(loss, labels[rows] > 0, scores[rows]) for rows in _rows_of_lists(codes)])
+        return partial(_graded, loss, gains_of(labels, gains), codes)
+    rows = _rows_of_lists(codes)
+    judges = [list_metric(loss, None, labels[mine] > 0) for mine in rows]
+    return lambda scores: np.array([judge(scores[mine]) for judge, mine in zip(judges, rows, strict=True)])
 
 
-def _by_name(
-    name: str, labels: NDArray[Any], scores: NDArray[np.float64], qid: Any, **options: Any
-) -> NDArray[np.float64]:
-    """A metric of each list, by its name; nan for those without a relevant sample."""
-    return metrics.per_query(name, labels, scores, _codes(qid, scores.size), no_positives="nan", **options)[1]
-
-
-def _one_by_one(
-    metric: Callable[..., float], labels: NDArray[Any], scores: NDArray[np.float64], qid: Any
-) -> NDArray[np.float64]:
+def _one_by_one(metric: Callable[..., float], labels: NDArray[Any], qid: Any) -> ByList:
     """A metric of each list, by a function that would return its mean."""
-    lists = _rows_of_lists(_codes(qid, scores.size))
-    return np.array([metric(labels[rows], scores[rows], qid=_safe_indexing(qid, rows)) for rows in lists])
+    parts = [(rows, labels[rows], _safe_indexing(qid, rows)) for rows in _rows_of_lists(_codes(qid, labels.size))]
+    return lambda scores: np.array([metric(own, scores[rows], qid=queries) for rows, own, queries in parts])
 
 
 def _rows_of_lists(codes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -140,7 +128,7 @@ def _rows_of_lists(codes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 
 
 def _graded(
-    loss: RankingLoss, gains: NDArray[np.float64], scores: NDArray[np.float64], codes: NDArray[np.intp]
+    loss: RankingLoss, gains: NDArray[np.float64], codes: NDArray[np.intp], scores: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """DCG over the best possible one, with the discount of the loss, of each list; nan for those without a gain.
 
@@ -171,43 +159,50 @@ def _mean(values: Any, weights: NDArray[np.float64] | None = None) -> float:
     return float(np.average(np.asarray(values)[known], weights=share))
 
 
-def list_metric(loss: RankingLoss, scoring: str | Callable[..., float] | None) -> Callable[..., float]:
-    """A function of relevance (bool) and scores of one list; nan without both classes."""
-    if scoring is None:
-        return partial(list_quality, loss)
-    metric: Callable[..., float]
+def list_metric(
+    loss: RankingLoss, scoring: str | Callable[..., float] | None, relevant: NDArray[np.bool_]
+) -> Callable[[NDArray[np.float64]], float]:
+    """The loss's metric of one list, or another, as a function of its scores; nan without both classes.
+
+    AP for ``"ap"`` and so on, ``1 - Δ`` for losses without a metric. Averaged over the orders of equal scores; for
+    losses of one's own, given by a step, of the worst order.
+    """
     if isinstance(scoring, QueryScorer):
-        metric = partial(_of_lists, scoring, qid=None)
+        metric: Callable[..., float] = partial(_of_lists, scoring, relevant, qid=None)
+    elif callable(scoring):
+        metric = partial(_function(scoring), relevant)
     else:
-        metric = _function(scoring) if callable(scoring) else _named(scoring)
-
-    def judge(relevant: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
-        return float("nan") if relevant.all() or not relevant.any() else float(metric(relevant, scores))
-
-    return judge
-
-
-def by_list_of(loss: RankingLoss, gains: Any, scoring: str | None) -> Callable[..., NDArray[np.float64]]:
-    """A function of labels, scores and qid: the loss's metric of each list, or the one named; nan where it has none."""
-    if scoring is None:
-        return partial(_by_list, loss, gains)
-    # What is wrong with the name is said at once.
-    _named(scoring)
-    return partial(_by_name, scoring, **({"gains": gains} if scoring.lower().startswith("ndcg") else {}))
+        name = loss.metric if scoring is None else _checked(scoring)
+        codes = np.zeros(relevant.size, np.intp)
+        if scoring is None and not loss.is_ranking:
+            metric = partial(_accuracy, relevant)
+        elif name is not None:
+            of_lists = prepared(name, relevant, codes)
+            metric = lambda scores: of_lists(scores)[0]  # noqa: E731
+        elif loss.is_graded:
+            gains = relevant.astype(np.float64)
+            metric = lambda scores: _graded(loss, gains, codes, scores)[0]  # noqa: E731
+        else:
+            metric = lambda scores: 1.0 - loss_by_scores(scores, relevant, loss)  # noqa: E731
+    if relevant.all() or not relevant.any():
+        return lambda scores: float("nan")
+    return lambda scores: float(metric(scores))
 
 
 def lists_metric(
     loss: RankingLoss,
     gains: Any,
     scoring: str | Callable[..., float] | None,
+    labels: NDArray[Any],
+    qid: Any,
     weights: NDArray[np.float64] | None = None,
-) -> Callable[..., float]:
-    """A function of labels, scores and, as a keyword, qid: the mean over the lists that have a relevant sample.
+) -> Callable[[NDArray[np.float64]], float]:
+    """The mean over the lists that have a relevant sample, as a function of scores.
 
     With weights (n,), those of each row's list, it is weighted by them.
     """
     if scoring is None or isinstance(scoring, str):
-        by_list = by_list_of(loss, gains, scoring)
+        values_of = by_list(loss, gains, scoring, labels, qid)
     else:
         metric: Callable[..., float] = (
             partial(_of_lists, scoring)
@@ -215,18 +210,14 @@ def lists_metric(
             else partial(_of_relevant_lists, _function(scoring, qid=None))
         )
         if weights is None:
-            return metric
-        by_list = partial(_one_by_one, metric)
-
-    def judge(labels: NDArray[Any], scores: NDArray[np.float64], qid: Any) -> float:
-        values = by_list(labels, scores, qid)
-        own = None
-        if weights is not None:
-            own = np.empty(values.size)
-            own[_codes(qid, scores.size)] = weights
-        return _mean(values, own)
-
-    return judge
+            return partial(metric, labels, qid=qid)
+        values_of = _one_by_one(metric, labels, qid)
+    own = None
+    if weights is not None:
+        codes = _codes(qid, labels.size)
+        own = np.empty(codes.max(initial=-1) + 1)
+        own[codes] = weights
+    return lambda scores: _mean(values_of(scores), own)
 
 
 def _of_relevant_lists(metric: Callable[..., float], labels: NDArray[Any], scores: NDArray[Any], *, qid: Any) -> float:
@@ -264,14 +255,13 @@ def _function(scoring: Callable[..., float], **keywords: Any) -> Callable[..., f
     return scoring
 
 
-def _named(scoring: str) -> Callable[..., float]:
-    """A metric by its name, with its depth after an @."""
+def _checked(scoring: str) -> str:
+    """The name of a metric, with its depth after an @."""
     try:
         function, options = metric_named(scoring)
     except ValueError as error:
         raise ValueError(f"scoring={scoring!r} is not known: {error}; or pass a function") from None
-    # A depth may be needed, and is not to be missed only once the first path is scored.
     depth = inspect.signature(function).parameters.get("k")
     if depth is not None and depth.default is depth.empty and "k" not in options:
         raise ValueError(f"scoring={scoring!r} needs a depth: 'precision@5' for instance")
-    return partial(function, **options)
+    return scoring

@@ -18,8 +18,6 @@ __all__ = ["QueryKFold", "query_folds"]
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_N_FOLDS = 5
-
 
 class QueryKFold(GroupKFold):
     """k folds of whole queries. A column of X may hold the query ids.
@@ -48,7 +46,7 @@ class QueryKFold(GroupKFold):
 
     def __init__(
         self,
-        n_splits: int = _N_FOLDS,
+        n_splits: int = 5,
         *,
         qid_column: str | int | None = None,
         shuffle: bool = False,
@@ -108,7 +106,8 @@ def query_folds(cv: Any, X: Any, y: Any, qid: NDArray[Any] | None, random_state:
     codes = np.arange(n_samples) if qid is None else encode_queries(qid, n_samples, counted="y")[1]
     groups = codes if qid is None or not _can_be_sorted(qid) else qid
     if cv is None or isinstance(cv, Integral):
-        splitter: Any = QueryKFold(_N_FOLDS if cv is None else int(cv), shuffle=True, random_state=random_state)
+        number = {} if cv is None else {"n_splits": int(cv)}
+        splitter: Any = QueryKFold(**number, shuffle=True, random_state=random_state)
     else:
         splitter = check_cv(cv)
     n_entries = np.size(getattr(cv, "test_fold", codes))

@@ -189,10 +189,6 @@ class SVMRankerCV(Search, SVMRanker):
             return None
         # One list is one list, whatever it weighs.
         weight = None if weights is None or queries is None else weights[outside]
-        labels, metric = y[outside].astype(np.float64), lists_metric(loss, self.gains, self.scoring, weight)
-
-        def quality(scores: NDArray[np.float64]) -> float:
-            return metric(labels, scores[outside], qid=qid_test)
-
+        metric = lists_metric(loss, self.gains, self.scoring, y[outside].astype(np.float64), qid_test, weight)
         index = inside if lists.index is None else inside[lists.index]
-        return Part(0, fold, replace(lists, index=index), quality)
+        return Part(0, fold, replace(lists, index=index), lambda scores: metric(scores[outside]))

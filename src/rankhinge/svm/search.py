@@ -136,11 +136,10 @@ class Search(LinearRankingMachine):
             warn_of_units(variances, getattr(self, "feature_names_in_", None))
         return units
 
-    def _take(self, unit: Unit) -> Seen:
-        """Go on in this unit; what stands for X there."""
-        self.standardize_ = unit.exponent
+    def _take(self, unit: Unit) -> tuple[Seen, dict[str, Any]]:
+        """What stands for X in the chosen unit, and the first of the attributes that tell of the search."""
         scale = np.ones(self.n_features_in_) if unit.scale is None else unit.scale
-        return Seen(unit.X, unit.coordinates, scale, unit.bearing)
+        return Seen(unit.X, unit.coordinates, scale, unit.bearing), {"standardize_": unit.exponent}
 
     def _check_judged(self, judged: NDArray[np.bool_], problems: Problems, effort: Effort) -> None:
         """Raise if no fold has a score, warn of the problems for which none has, and of fits that did not end."""
@@ -151,7 +150,7 @@ class Search(LinearRankingMachine):
         if unjudged and effort.watch.ended is None:
             warn_user(
                 f"labels {unjudged[:10]} have no fold with positives and negatives in "
-                "each of its parts: they are fitted with what suits the others, in the median"
+                "each of its parts: they are fitted with the median of what suits the other labels"
             )
 
     def _search_convex(
@@ -159,7 +158,7 @@ class Search(LinearRankingMachine):
     ) -> tuple[Seen, Tuning]:
         """C of each problem by the scores along the folds' paths: the smallest with the highest mean."""
         K, policy, watch = len(problems), effort.policy, effort.watch
-        seen, groups = self._take(units[0]), batches({0: units[0]}, 1, parts, get_loss(self.loss))
+        (seen, table), groups = self._take(units[0]), batches({0: units[0]}, 1, parts, get_loss(self.loss))
         Cs = grid_of(self.Cs, "Cs", policy.Cs)
         scores, reached = np.full((K, Cs.size, n_folds), np.nan), np.full(K, Cs.size)
         coefs: dict[int, list[list[NDArray[np.float64]]]] = {k: [] for k in range(K)}
@@ -190,13 +189,13 @@ class Search(LinearRankingMachine):
             mine = mine[np.isfinite(mine[:, _scored(mine[:1])]).all(axis=1)]
             chosen[k] = np.argmax(mine[:, _scored(mine)].mean(axis=1))
         chosen[~judged] = int(np.median(chosen[judged]))
-        self.Cs_, self.scores_ = Cs, scores if K > 1 else scores[0]
+        table |= {"Cs_": Cs, "scores_": scores if K > 1 else scores[0]}
         tried = [[Candidate({"C": float(C)}, row) for C, row in zip(Cs, mine, strict=True)] for mine in scores]
-        self.__dict__.update(summary(tried, chosen.tolist(), list(problems)))
+        table |= summary(tried, chosen.tolist(), list(problems))
         reached_coef = None
         if watch.ended == "interrupted":
             reached_coef = Reached(_means(coefs, chosen, seen.X.shape[1]), None)
-        return seen, Tuning(C=Cs[chosen], reached=reached_coef)
+        return seen, Tuning(C=Cs[chosen], reached=reached_coef, found=table)
 
     def _inits(self, n_problems: int, n_features: int) -> tuple[Any, ...]:
         """The kinds of starts to try, or the start that was given."""
@@ -205,7 +204,7 @@ class Search(LinearRankingMachine):
         if self.init != "auto":
             return (self.init,)
         if not (self.init_Cs is None or isinstance(self.init_Cs, Integral)):
-            raise ValueError("init_Cs are those of one kind of start: give init='logistic' or 'convex' with them")
+            raise ValueError("init_Cs is for one kind of start: pass init='logistic' or 'convex' with it")
         return ("logistic", "convex")
 
     def _search_tight(
@@ -230,24 +229,22 @@ class Search(LinearRankingMachine):
             for k in range(len(problems))
         ]
         points = _with_the_unjudged(judges)
-        seen, self.reaches_ = self._take(unit), reaches
-        found = {"scales_": scales, "scores_": paths.scores, "init_scores_": init_scores}
+        seen, found = self._take(unit)
+        each = {"scales_": scales, "scores_": paths.scores, "init_scores_": init_scores}
         if ways.starts.init is not None:
-            self.init_ = ways.starts.init
-            found["init_Cs_"] = ways.starts.Cs[ways.unit]
-        for name, values in found.items():
-            setattr(self, name, values if len(problems) > 1 else values[0])
+            found["init_"], each["init_Cs_"] = ways.starts.init, ways.starts.Cs[ways.unit]
+        found |= {name: values if len(problems) > 1 else values[0] for name, values in each.items()}
         table = _Table(units, ways, best, scales, reaches, paths, policy.stay)
         rows = [table.rows(k) for k in range(len(problems))]
         places = [table.place(k, point) for k, point in enumerate(points)]
-        self.__dict__.update(summary(rows, places, list(problems)))
+        found |= {"reaches_": reaches} | summary(rows, places, list(problems))
         params = [mine[place].params for mine, place in zip(rows, places, strict=True)]
         reach, scale, init_C = (
             np.array([mine.get(name, 1.0) for mine in params]) for name in ("reach", "scale", "init_C")
         )
         init = self.init if ways.starts.init is None else ways.starts.init
         reached = _reached(ways, best, paths, points, seen.X.shape[1], parts) if watch.ended == "interrupted" else None
-        return seen, Tuning("auto", reach, scale, init_C, init, reached=reached)
+        return seen, Tuning("auto", reach, scale, init_C, init, reached=reached, found=found)
 
     def _score_starts(
         self, units: list[Unit], parts: list[Part], n_folds: int, problems: Problems, n_reaches: int, effort: Effort

@@ -68,7 +68,7 @@ register(lambda X: isinstance(X, _Kept), _Container())  # type: ignore[arg-type]
 def search_elsewhere(
     machine: Any, make: Callable[..., Any], folds: Sequence[Callable[[], Trial]], labels_of: Callable[[], list[Any]]
 ) -> Tuning:
-    """What suits each label best; sets the attributes of the search.
+    """What suits each label best, with the attributes that tell of the search.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _settings(machine: Any, tight: bool) -> tuple[list[dict[str, Any]], Any]:
         Cs = grid_of(machine.Cs, "Cs", policy.Cs)
         return [{"C": float(C)} for C in Cs], Cs
     if machine.init_Cs is not None:
-        raise ValueError("init_Cs is for arrays in memory: on shards the start is what it is without a search")
+        raise ValueError("init_Cs works for arrays in memory only: on shards, a search takes the start of a single fit")
     reaches = grid_of(machine.reaches, "reaches", policy.reaches)
     scales = [None] if np.ndim(machine.scales) == 0 else grid_of(machine.scales, "scales", policy.tightness).tolist()
     settings = [
@@ -215,10 +215,9 @@ def _choose_convex(machine: Any, labels: list[Any], scores: Floats, Cs: Floats, 
         reached = np.isfinite(scores[k][:, folds]).all(axis=1)
         chosen[k] = np.argmax(scores[k][reached][:, folds].mean(axis=1))
     chosen[~judged] = int(np.median(chosen[judged]))
-    machine.Cs_, machine.scores_ = Cs, scores if len(labels) > 1 else scores[0]
+    table: dict[str, Any] = {"Cs_": Cs, "scores_": scores if len(labels) > 1 else scores[0]}
     tried = [[Candidate({"C": float(C)}, row) for C, row in zip(Cs, mine, strict=True)] for mine in scores]
-    machine.__dict__.update(summary(tried, chosen.tolist(), labels))
-    return Tuning(C=Cs[chosen])
+    return Tuning(C=Cs[chosen], found=table | summary(tried, chosen.tolist(), labels))
 
 
 def _choose_tight(machine: Any, labels: list[Any], scores: Floats, grids: Any, found: Sequence[Found]) -> Tuning:
@@ -242,12 +241,12 @@ def _choose_tight(machine: Any, labels: list[Any], scores: Floats, grids: Any, f
         places.append(0 if point.place == 0 else point.scale * reaches.size + point.place)
         rows.append(own)
         params.append(own[places[-1]].params)
-    machine.reaches_, machine.scores_ = reaches, paths if len(labels) > 1 else paths[0]
-    machine.init_scores_ = starts if len(labels) > 1 else starts[0]
-    machine.__dict__.update(summary(rows, places, labels))
+    each = {"scores_": paths, "init_scores_": starts}
+    table = {name: values if len(labels) > 1 else values[0] for name, values in each.items()}
+    table |= {"reaches_": reaches} | summary(rows, places, labels)
     scale: Any = "auto" if scales[0] is None else np.array([one["scale"] for one in params])
     init = "logistic" if isinstance(machine.init, str) and machine.init == "auto" else machine.init
-    return Tuning("auto", np.array([one["reach"] for one in params]), scale, "auto", init)
+    return Tuning("auto", np.array([one["reach"] for one in params]), scale, "auto", init, found=table)
 
 
 def _named(reach: float, scale: float | None) -> dict[str, Any]:

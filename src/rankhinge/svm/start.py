@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankhinge._validation import as_numbers
+from rankhinge.objective.reductions import NO_SPREAD
 from rankhinge.solvers import NEVER, Deadline, Known, make_solver
 from rankhinge.solvers.protocol import Handle
 from rankhinge.svm._fitting import Unfinished, interrupts, of_problems, warn_user
@@ -45,8 +46,6 @@ __all__ = [
 
 # Of C and scale: the square of a number enters the objective, times those of features and scores.
 LARGEST = 1e60
-# The sum of a list's coefficients is of the order of 1.
-_ROUNDING = 1e-12
 
 
 def find_start(
@@ -153,7 +152,7 @@ def unit_of_C(
     slope = np.linalg.norm(slopes, axis=0)
     # Of samples that are tied the coefficients cancel, or their features do: what is left then is rounding.
     whole = np.linalg.norm(found.rising, axis=0) + np.linalg.norm(found.falling, axis=0)
-    changes = (found.sizes > _ROUNDING) & (slope > _ROUNDING * whole)
+    changes = (found.sizes > NO_SPREAD) & (slope > NO_SPREAD * whole)
     # Where the loss does not change, or there is no start, any C will do.
     unit = np.divide(length, slope, out=length**2, where=changes)
     known = Known(np.arange(objective.n_problems), centre, scores, tight.value, tight.loss, slopes, n_passes=2)

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-__all__ = ["Cut", "best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_rankings"]
+from rankhinge.objective.cutting import CALIBRATION_STEPS, LEAST_SLOPE, least_difference, log_odds, smoothed
 
-_NEWTON_STEPS = 100
-_LEAST_SLOPE = 1e-6
-_ROUNDING, _ROUNDING_OF_OFFSET = 1e-9, 1e-14
+__all__ = ["Cut", "best_threshold", "calibrate", "classes_of", "constant_intercepts", "cut_rankings"]
 
 
 def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rule: str | float) -> float:
@@ -34,12 +32,10 @@ def best_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_], rul
     """
     if not isinstance(rule, str):
         return float(rule)
-    # What is called rounding goes by the bulk of the scores: a single huge one must not merge all others. An offset
-    # that all have is rounded like any number, but does not make their differences any less.
     middle = float(np.median(scores))
     away = np.subtract(scores, middle)
     spread = float(np.median(np.abs(away, out=away), overwrite_input=True))
-    least = _ROUNDING * spread + _ROUNDING_OF_OFFSET * abs(middle)
+    least = least_difference(middle, spread)
     del away
     # In any order among equals, between which no threshold can lie.
     order = np.argsort(-scores)
@@ -72,29 +68,29 @@ def calibrate(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple
     """
     spread = scores.std()
     if not spread > 0:
-        return 1.0, _log_odds(relevant.mean()) - float(scores.mean())
+        return 1.0, log_odds(relevant.mean()) - float(scores.mean())
     centre = scores.mean()
     z = (scores - centre) / spread
     n_relevant = int(relevant.sum())
-    target = np.where(relevant, (n_relevant + 1) / (n_relevant + 2), 1 / (scores.size - n_relevant + 2))
+    low, high = smoothed(n_relevant, scores.size - n_relevant)
+    target = np.where(relevant, high, low)
     slope, offset = _sigmoid(z, target)
-    if slope < _LEAST_SLOPE:
-        # Calibration must not reverse a ranking, however poor it is.
-        slope, offset = _LEAST_SLOPE, _log_odds(target.mean())
+    if slope < LEAST_SLOPE:
+        slope, offset = LEAST_SLOPE, log_odds(target.mean())
     return float(slope / spread), float(offset - slope * centre / spread)
 
 
 def _sigmoid(z: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, float]:
     """Slope and offset of the sigmoid of z that is likeliest to give the targets."""
     moments = np.stack([z, np.ones_like(z)])
-    point = np.array([0.0, _log_odds(target.mean())])
+    point = np.array([0.0, log_odds(target.mean())])
 
     def loss(point: NDArray[np.float64]) -> float:
         odds = point @ moments
         return float(np.sum(np.logaddexp(0.0, odds) - target * odds))
 
     value = loss(point)
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(CALIBRATION_STEPS):
         probability = expit(point @ moments)
         gradient = moments @ (probability - target)
         hessian = (moments * (probability * (1 - probability))) @ moments.T
@@ -106,11 +102,6 @@ def _sigmoid(z: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float
             break
         point = point - share * step
     return float(point[0]), float(point[1])
-
-
-def _log_odds(probability: float) -> float:
-    clipped = min(max(float(probability), 1e-9), 1 - 1e-9)
-    return float(np.log(clipped / (1 - clipped)))
 
 
 def _labelled(targets: Any, k: int) -> Any:

@@ -1,7 +1,7 @@
 """Choose the unit, the start, the tightness and the reach of the tight bound by cross-validation.
 
 The search has two stages, each with warm starts. The first chooses the start: its own path over C is scored on the test
-parts, in every unit of the features, and the best unit and kind of start go on. The second follows the tight bound
+parts, in every unit of the features, and the best unit and kind of start continue. The second follows the tight bound
 along a path of reaches from the best start, for all scales at once.
 
 The paths are followed by descent alone: only the final fit is certified. All problems of all folds run in lockstep,

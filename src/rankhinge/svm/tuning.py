@@ -65,7 +65,7 @@ class Reached(NamedTuple):
 class Tuning(NamedTuple):
     """The tunable settings: each one number, or one for each problem; ``"auto"`` is the default.
 
-    Also when the fit must end, and how far an interrupted search has come.
+    Also when the fit must end, how far an interrupted search has come, and the fitted attributes that tell of a search.
     """
 
     C: Any = "auto"
@@ -75,6 +75,7 @@ class Tuning(NamedTuple):
     init: Any = "logistic"
     deadline: Deadline = NEVER
     reached: Reached | None = None
+    found: dict[str, Any] | None = None
 
     def of(self, usable: NDArray[np.bool_], n_features: int) -> Tuning:
         """The part that belongs to the usable problems, checked."""
@@ -84,13 +85,13 @@ class Tuning(NamedTuple):
         )
         init = self.init if isinstance(self.init, str) else given_start(self.init, usable.size, n_features)[usable]
         reached = None if self.reached is None else self.reached.part(usable)
-        return Tuning(C, reach, scale, init_C, init, self.deadline, reached)
+        return self._replace(C=C, reach=reach, scale=scale, init_C=init_C, init=init, reached=reached)
 
     def part(self, group: NDArray[np.int64]) -> Tuning:
         """The part that belongs to some problems, once there is one value for each."""
         C, reach, scale, init_C, init = (value if isinstance(value, str) else value[group] for value in self[:5])
         reached = None if self.reached is None else self.reached.part(group)
-        return Tuning(C, reach, scale, init_C, init, self.deadline, reached)
+        return self._replace(C=C, reach=reach, scale=scale, init_C=init_C, init=init, reached=reached)
 
 
 def refuse_strangers(estimator: Any, bound: str) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from rankhinge import _threads
 from rankhinge.inference import core
 from rankhinge.inference.by_scores import subtract_ranking, subtract_rankings
-from rankhinge.inference.callbacks import compile_loss, compile_parts
+from rankhinge.inference.callbacks import compile_parts, compile_tabulated
 from rankhinge.inference.long_list import equal_shares
 from rankhinge.inference.passes import first_bad
 from rankhinge.losses import RankingLoss, get_loss
@@ -57,7 +57,7 @@ def require_update(loss: RankingLoss, epsilon: float) -> None:
     """Raise for an update that the loss does not have."""
     if epsilon < 0 and loss.way != BY_STEP:
         raise ValueError(
-            f"the negative update goes by a loss's step, which {loss!r} does not have: choose update='positive'"
+            f"the negative update needs the step of a loss, and {loss!r} has none: choose update='positive'"
         )
 
 
@@ -75,7 +75,7 @@ def infer_direct(scores: Tensor, relevant: Tensor, offsets: Tensor, loss: Rankin
         raise BadScore(place)
     require_update(loss, epsilon)
     # A loss with a cut has no step: u of the ranking by score is that of any loss, and its own Δ is found apart.
-    compiled = compile_loss(loss if loss.way == BY_STEP else get_loss("ap"), int(np.diff(bounds).max(initial=0)))
+    compiled = compile_tabulated(loss if loss.way == BY_STEP else get_loss("ap"), int(np.diff(bounds).max(initial=0)))
     work = partial(kernels.rank_by_scores, wide, r, bounds, *compiled, losses, by_scores, usable)
     _threads.run([partial(work, a, b) for a, b in pairwise(equal_shares(bounds))])
     if loss.way != BY_STEP:

@@ -15,12 +15,12 @@ from rankhinge.torch.lists import TensorLists, make_lists
 from rankhinge.torch.module import LossModule
 from rankhinge.torch.operators import evaluate, is_plain, once, one_by_one, refuse_second, value_dtype, warn_of_nothing
 from rankhinge.torch.settings import Settings, encode, settings_of
+from rankhinge.torch.tensor_losses import AT_ONCE
 
 __all__ = ["RetrievalLoss", "retrieval_loss"]
 
 _SIMILARITIES = ("cosine", "dot")
 # How many similarities are held at a time: 16 MB in float32, and a few times that during inference.
-_AT_ONCE = 1 << 22
 
 
 def retrieval_loss(
@@ -148,7 +148,7 @@ def _evaluate(
         _check_scale(scale)
         # ⟨√c e, √c e'⟩ = c ⟨e, e'⟩, and autograd does the rest.
         wide, scale = wide * scale.to(wide).reshape(()).sqrt(), 1.0
-    rows = chunk_size or max(1, _AT_ONCE // embeddings.shape[0])
+    rows = chunk_size or max(1, AT_ONCE // embeddings.shape[0])
     if torch._C._are_functorch_transforms_active():
         # Whether a gradient will be asked for cannot be seen from inside.
         return _Transformed.apply(wide, labels, n_queries, scale, rows, True, settings)[0]

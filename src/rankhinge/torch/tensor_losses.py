@@ -13,10 +13,10 @@ from rankhinge.losses import CustomLoss, RankingLoss
 from rankhinge.losses.base import Formulas
 from rankhinge.losses.cut import CutFormulas
 
-__all__ = ["TensorLoss", "on_tensors", "table_of"]
+__all__ = ["AT_ONCE", "TensorLoss", "on_tensors", "table_of"]
 
 # How many steps are looked at in one go where a loss can only be had by adding them all up.
-_AT_ONCE = 1 << 22
+AT_ONCE = 1 << 22
 _tables: WeakKeyDictionary[RankingLoss, dict[tuple[torch.device, torch.dtype], Tensor]] = WeakKeyDictionary()
 _tried: WeakKeyDictionary[RankingLoss, bool] = WeakKeyDictionary()
 
@@ -83,7 +83,7 @@ class TensorLoss:
         first = 0
         while first < above.shape[0]:
             base = ends[first] - above[first]
-            last = max(first + 1, int(torch.searchsorted(ends, base + _AT_ONCE, right=True)))
+            last = max(first + 1, int(torch.searchsorted(ends, base + AT_ONCE, right=True)))
             here = slice(first, last)
             of = torch.repeat_interleave(torch.arange(last - first, device=above.device), above[here])
             j = torch.arange(1, of.shape[0] + 1, device=above.device) - (ends[here] - above[here] - base)[of]

@@ -1,9 +1,6 @@
 r"""The coordinator of shards: the objective that solvers see, where no array has an entry for each sample.
 
-**Handles are recipes.** Scores are linear in the weights, and the coordinator keeps the weights of every live handle;
-of coefficients it keeps the few messages that wrote them. When a shard is lost, its scores are computed again from
-these, in one pass over that shard. Operations without a reply wait for the next one that has a reply. Handles that are
-no longer referenced are dropped with it.
+It asks the shards for inference and for reductions (`algebra` has its handles, `talks` the conversations).
 
 **Slack.** An inference may return V with V ≤ J ≤ V + ε (`rankhinge.inference.spread`). Planes are those of V and
 therefore valid. Values are V + ε, where ε is a small part of the value (`slack`). So the certificate of a fit stays
@@ -12,8 +9,8 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,29 +23,20 @@ from rankhinge.losses import RankingLoss
 from rankhinge.losses.base import BY_SAMPLE, BY_STEP
 from rankhinge.losses.cut import CutLoss
 from rankhinge.objective.reductions import NO_SPREAD, Apart, Audited, Counts
+from rankhinge.objective.sharded.algebra import ShardedHandles, Sizes, seen_of, total
 from rankhinge.objective.sharded.engine import Engine, Operation
-from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, ScoreHandle, Shared, surviving
+from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, ScoreHandle, surviving
 from rankhinge.objective.sharded.marks import together
 from rankhinge.objective.sharded.moments import variances_together
 from rankhinge.objective.sharded.talks import Column, Inferred, Talk, hinge, inference, logistic, reference
 from rankhinge.objective.sharded.thresholds import calibration, threshold
 
-__all__ = ["Evaluation", "ShardedObjective", "Sizes"]
+__all__ = ["TRIALS", "Evaluation", "ShardedObjective"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 # How often an inference is repeated with less slack before it is made exactly.
-_TRIALS = 3
-
-
-class Sizes(NamedTuple):
-    """What is known of the samples from the beginning: rows, features, entries, and of each problem P and N, (K,)."""
-
-    n_samples: int
-    n_features: int
-    n_entries: int
-    n_positives: Indices
-    n_negatives: Indices
+TRIALS = 3
 
 
 class Evaluation(NamedTuple):
@@ -59,7 +47,7 @@ class Evaluation(NamedTuple):
     coefficients: Any
 
 
-class ShardedObjective:
+class ShardedObjective(ShardedHandles):
     """J and T of K problems with one list each, over shards.
 
     Parameters
@@ -76,146 +64,19 @@ class ShardedObjective:
     def __init__(
         self, engine: Engine, sizes: Sizes, loss: RankingLoss, *, slack: float = 0.0, factors: Floats | None = None
     ) -> None:
-        self._cuts: dict[int, CompiledCut] = {}
+        super().__init__(engine, sizes, factors)
+        self.loss, self.slack, self._cuts = loss, slack, dict[int, CompiledCut]()
         if isinstance(loss, CutLoss):
             for k, (P, N) in enumerate(zip(sizes.n_positives.tolist(), sizes.n_negatives.tolist(), strict=True)):
                 if P and N:
                     self._cuts[k] = compile_cut(loss, P, N)
-        self._shared = Shared(engine)
-        self.loss, self.slack, self.factors = loss, slack, factors
-        self._begin(sizes, np.arange(sizes.n_positives.size))
 
     def _begin(self, sizes: Sizes, numbers: Indices) -> None:
-        self.sizes, self.numbers = sizes, numbers
-        self.n_samples, self.n_features, self.n_entries = sizes.n_samples, sizes.n_features, sizes.n_entries
-        self.n_problems, self.width = numbers.size, sizes.n_entries / max(1, sizes.n_samples)
+        super()._begin(sizes, numbers)
+        # By problem and kind the smallest value so far, which slack is measured by.
         self._least: dict[tuple[int, str], float] = {}
-        self._layout: list[tuple[Indices, Indices, Indices]] | None = None
-
-    def part(self, problems: Indices) -> ShardedObjective:
-        """The same of some problems only."""
-        other = copy(self)
-        other._begin(self.sizes, self.numbers[problems])
-        return other
-
-    def weighted(self, factors: Floats | None) -> ShardedObjective:
-        """The same with the columns of X multiplied by factors."""
-        other = self.part(np.arange(self.n_problems))
-        other.factors = factors
-        return other
-
-    @property
-    def slack_used(self) -> float:
-        """The largest ε so far."""
-        return self._shared.slack_used
-
-    @property
-    def engine(self) -> Engine:
-        """Where the shards are."""
-        return self._shared.engine
-
-    def close(self) -> None:
-        """Let go of the shards."""
-        self.engine.release()
-
-    # Handles.
-
-    @surviving
-    def score(self, weights: Floats, problems: Indices) -> ScoreHandle:
-        """Scores at the columns of `weights` (d, m). One pass."""
-        inner = self._inner(weights)
-        name, numbers = self._shared.name(), self.numbers[problems]
-        replies = self._shared.call([Operation("score", (name, inner, numbers), None, "each")])[0]
-        return self._shared.keep(ScoreHandle(name, numbers, inner, _seen(replies, numbers.size)))
-
-    def _inner(self, weights: Floats) -> Floats:
-        """Weights of the columns of X as they are."""
-        return np.ascontiguousarray(weights if self.factors is None else weights * self.factors[:, None])
-
-    @surviving
-    def zeros(self, problems: Indices) -> ScoreHandle:
-        """``score(0, problems)`` without a pass."""
-        if self._layout is None:
-            self._layout = self._shared.call([Operation("layout", (), None, "each")])[0]
-        name, numbers = self._shared.name(), self.numbers[problems]
-        seen: list[Any] = [
-            ([np.zeros(mine[k]) for mine, *_ in self._layout], np.zeros(sum(int(own[k]) for _, own, _ in self._layout)))
-            for k in numbers
-        ]
-        self._shared.later(Operation("zeros", (name, numbers.size)))
-        return self._shared.keep(ScoreHandle(name, numbers, np.zeros((self.n_features, numbers.size)), seen))
-
-    def along(self, scores: ScoreHandle, ahead: ScoreHandle, steps: Floats) -> ScoreHandle:
-        """``scores + steps * ahead``, a step for each column."""
-        name = self._shared.name()
-        weights, seen = ahead.weights * steps + scores.weights, []
-        for here, there, step in zip(scores.seen, ahead.seen, steps.tolist(), strict=True):
-            # As the shards do it, to the last bit.
-            positives = [a * step + s for s, a in zip(here[0], there[0], strict=True)]
-            seen.append((positives, there[1] * step + here[1]))
-        self._shared.later(Operation("along", (name, scores.name, ahead.name, steps)))
-        return self._shared.keep(ScoreHandle(name, scores.problems, weights, seen, ahead.name))
-
-    def select(self, handle: Any, places: Indices) -> Any:
-        """Some columns of scores or coefficients."""
-        if np.array_equal(places, np.arange(handle.problems.size)):
-            return handle
-        name, problems = self._shared.name(), handle.problems[places]
-        operation = Operation("select", (name, handle.name, places))
-        self._shared.later(operation)
-        if isinstance(handle, ScoreHandle):
-            seen = [handle.seen[place] for place in places]
-            return self._shared.keep(ScoreHandle(name, problems, handle.weights[:, places].copy(), seen))
-        dots = {other: known[places] for other, known in handle.dots.items()}
-        return self._shared.keep(CoefficientHandle(Recipe(name, [operation], [handle.recipe]), problems, dots))
-
-    def join(self, handles: Sequence[CoefficientHandle]) -> CoefficientHandle:
-        """The columns of several handles of coefficients."""
-        if len(handles) == 1:
-            return handles[0]
-        name, problems = self._shared.name(), np.concatenate([handle.problems for handle in handles])
-        operation = Operation("join", (name, [handle.name for handle in handles]))
-        self._shared.later(operation)
-        return self._shared.keep(
-            CoefficientHandle(Recipe(name, [operation], [handle.recipe for handle in handles]), problems)
-        )
-
-    @surviving
-    def adjoint(self, coefficients: CoefficientHandle) -> Floats:
-        """Slopes (d, m). One pass."""
-        replies = self._shared.call([Operation("adjoint", (coefficients.name,), None, "each")])[0]
-        return self._outer(_total(replies))
-
-    def _outer(self, slopes: Floats) -> Floats:
-        return slopes if self.factors is None else slopes * self.factors[:, None]
-
-    @surviving
-    def dots(self, coefficients: CoefficientHandle, scores: ScoreHandle) -> Floats:
-        """``u . s``, column by column."""
-        if scores.name in coefficients.dots:
-            return coefficients.dots[scores.name]
-        return _total(self._shared.call([Operation("dots", (coefficients.name, scores.name), None, "each")])[0])
 
     # Inference.
-
-    def _talk(self, talks: Sequence[Talk]) -> list[Any]:
-        """Lead conversations side by side to their ends: the operations of one round are one message."""
-        found: list[Any] = [None] * len(talks)
-        going: dict[int, Any] = dict.fromkeys(range(len(talks)))
-        while going:
-            asked: dict[int, list[Operation]] = {}
-            for c, reply in list(going.items()):
-                try:
-                    asked[c] = talks[c].send(reply)
-                except StopIteration as end:
-                    found[c] = end.value
-                    del going[c]
-            if asked:
-                batch = [operation for operations in asked.values() for operation in operations]
-                replies = iter(self._shared.call(batch))
-                for c, operations in asked.items():
-                    going[c] = next(reply for reply in [next(replies) for _ in operations][::-1] if reply is not None)
-        return found
 
     def _infer(
         self, scores: ScoreHandle, kind: str, coefficients: bool, less: CoefficientHandle | None = None
@@ -236,15 +97,16 @@ class ShardedObjective:
                 return hinge(column, self.counts_of(k), ahead)
             positives, sample = scores.seen[c]
             options: dict[str, Any] = {"slack": slack, "tight": kind == "tight", "less": own, "ahead": ahead}
-            return inference(column, compiled, positives, n_negatives, sample, **options)
+            with_slopes = coefficients and m == 1 and self._shared.expecting
+            return inference(column, compiled, positives, n_negatives, sample, with_slopes=with_slopes, **options)
 
         found: list[Inferred] = [None] * m  # type: ignore[list-item]
         asked = {c: self.slack * self._least.get((int(k), kind), 1.0) for c, k in enumerate(scores.problems)}
-        for trial in range(_TRIALS):
+        for trial in range(TRIALS):
             for c, one in zip(asked, self._talk([talk(c, slack) for c, slack in asked.items()]), strict=True):
                 found[c] = one
             asked = {
-                c: 0.0 if trial == _TRIALS - 2 else 0.5 * self.slack * max(one.value, 0.0)
+                c: 0.0 if trial == TRIALS - 2 else 0.5 * self.slack * max(one.value, 0.0)
                 for c, one in enumerate(found)
                 if one.slack > self.slack * max(one.value, 0.0)
             }
@@ -260,8 +122,18 @@ class ShardedObjective:
         sources = [scores.recipe] if less is None else [scores.recipe, less.recipe]
         recipe = Recipe(name, [operation for one in found for operation in one.log], sources)
         dots = {ahead: np.array([one.dot for one in found])} if ahead else None
-        handle = self._shared.keep(CoefficientHandle(recipe, scores.problems, dots))
+        slopes = found[0].slopes if m == 1 else None
+        handle = self._shared.keep(CoefficientHandle(recipe, scores.problems, dots, slopes))
         return Evaluation(value, np.array([one.loss for one in found]), handle if coefficients else None)
+
+    @contextmanager
+    def expecting_slopes(self) -> Iterator[None]:
+        """Inference for one column brings the slopes along: a message less, and a pass for nothing if nobody asks."""
+        self._shared.expecting = True
+        try:
+            yield
+        finally:
+            self._shared.expecting = False
 
     @surviving
     def evaluate(self, scores: ScoreHandle, coefficients: bool = True) -> Evaluation:
@@ -343,7 +215,7 @@ class ShardedObjective:
     def apart(self, coefficients: CoefficientHandle) -> Apart:
         """Slopes of the positive and the negative coefficients, their sizes, and the columns in use. One pass."""
         replies = self._shared.call([Operation("apart", (coefficients.name, 0), None, "each")])[0]
-        rising, falling, sizes = (_total([reply[place] for reply in replies]) for place in range(3))
+        rising, falling, sizes = (total([reply[place] for reply in replies]) for place in range(3))
         occupied = np.any([reply[3] for reply in replies], axis=0)
         return Apart(self._outer(rising), self._outer(falling), sizes, occupied)
 
@@ -379,10 +251,10 @@ class ShardedObjective:
         most = np.stack([2.0 / n_negatives, 2.0 / n_positives], axis=1) * (2 if tight else 1)
         operation = Operation("audit", (name, weights, inner, numbers, self.factors, most), None, "each")
         replies = self._shared.call([operation])[0]
-        seen = _seen([reply[0] for reply in replies], numbers.size)
+        seen = seen_of([reply[0] for reply in replies], numbers.size)
         scores = self._shared.keep(ScoreHandle(name, numbers, inner, seen))
         values = (self.evaluate_tight if tight else self.evaluate)(scores, coefficients=False).value
-        sizes, slopes = (_total([reply[place] for reply in replies]) for place in (1, 2))
+        sizes, slopes = (total([reply[place] for reply in replies]) for place in (1, 2))
         handle: Any = scores
         return Audited(values, sizes, slopes, handle)
 
@@ -403,22 +275,6 @@ class ShardedObjective:
         if rule.kind == "multiclass":
             return [(offset / slope, slope) for slope, offset in found]
         return [(-value, 1.0) for value in found]
-
-
-def _total(replies: Sequence[Floats]) -> Floats:
-    """The sum, in the order of the shards."""
-    total = np.array(replies[0], dtype=np.float64)
-    for reply in replies[1:]:
-        total += reply
-    return total
-
-
-def _seen(replies: Sequence[Any], n_columns: int) -> list[Any]:
-    """By column: the positives of each shard, and the sample of all."""
-    return [
-        ([reply[c].positives for reply in replies], np.concatenate([reply[c].sample for reply in replies]))
-        for c in range(n_columns)
-    ]
 
 
 def _middle(seen: Any) -> float:

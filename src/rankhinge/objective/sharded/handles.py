@@ -58,11 +58,21 @@ class ScoreHandle(Handle):
 
 
 class CoefficientHandle(Handle):
-    """Coefficients; `dots` are their products with scores that are known already, by the name of these."""
+    """Coefficients.
 
-    def __init__(self, recipe: Recipe, problems: Indices, dots: dict[str, Floats] | None = None) -> None:
+    `dots` are their products with scores that are known already, by the name of these; `slopes` those of the shards,
+    if they are known.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        problems: Indices,
+        dots: dict[str, Floats] | None = None,
+        slopes: list[Floats] | None = None,
+    ) -> None:
         super().__init__(recipe, problems)
-        self.dots = dots or {}
+        self.dots, self.slopes = dots or {}, slopes
 
 
 def surviving(call: Call) -> Call:
@@ -90,6 +100,7 @@ class Shared:
         self.handles: weakref.WeakValueDictionary[str, Handle] = weakref.WeakValueDictionary()
         self.in_flight: list[str] = []
         self.slack_used = 0.0
+        self.expecting = False
         self._numbers = itertools.count()
 
     def name(self) -> str:

@@ -22,13 +22,15 @@ from rankhinge.losses.cut import CutLoss
 from rankhinge.objective.handles import Scores
 from rankhinge.objective.logistic import LogisticLoss
 from rankhinge.objective.ranking import RankingObjective
-from rankhinge.objective.reductions import Audited, Counts, deviations
-from rankhinge.objective.sharded.coordinator import Evaluation, ShardedObjective, Sizes
+from rankhinge.objective.reductions import NO_SPREAD, Audited, Counts, deviations
+from rankhinge.objective.sharded.algebra import Sizes
+from rankhinge.objective.sharded.coordinator import TRIALS, Evaluation, ShardedObjective
 from rankhinge.objective.sharded.engine import Engine, Operation
 from rankhinge.objective.sharded.handles import CoefficientHandle, Recipe, ScoreHandle, Shared, surviving
 from rankhinge.objective.sharded.lists_shard import OutsideLevel
 from rankhinge.objective.sharded.outline import Outline
 from rankhinge.objective.sharded.talks import Column, Talk, hinge, inference, logistic, reference
+from rankhinge.objective.variance import ROUNDING_SQUARED
 from rankhinge.problems import graded_lists
 
 __all__ = ["ShardedLists"]
@@ -36,7 +38,6 @@ __all__ = ["ShardedLists"]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 _PROBLEM = np.zeros(1, np.int64)
-_NO_SPREAD, _TRIALS = 1e-12, 3
 _METHODS = {"convex": "evaluate", "against": "evaluate", "tight": "evaluate_tight", "reference": "reference"}
 
 
@@ -151,11 +152,11 @@ class ShardedLists(ShardedObjective):
         kind, key = kind.partition(" ")[0], (0, kind)
         share = self.slack / max(1e-300, sum(pair.level.weight for pair in self._pairs))
         slack = share * self._least.get(key, 1.0)
-        for trial in range(_TRIALS):
+        for trial in range(TRIALS):
             found, left, log, name, dot = self._once(scores, kind, less, slack)
             if left <= self.slack * max(found[0], 0.0):
                 break
-            slack = 0.0 if trial == _TRIALS - 2 else 0.5 * share * max(found[0], 0.0)
+            slack = 0.0 if trial == TRIALS - 2 else 0.5 * share * max(found[0], 0.0)
         value, loss = found
         self._shared.slack_used = max(self._shared.slack_used, left)
         value = max(value + left, 0.0) if kind == "tight" else value + left
@@ -261,7 +262,7 @@ class ShardedLists(ShardedObjective):
             squares += max(second - first**2 / pair.n_samples, 0.0)
             largest = max(largest, *(part[2] for part in replies))
         deviation = float(np.sqrt(squares / int(self.outline.counts.n_samples[0])))
-        return np.array([deviation if deviation > _NO_SPREAD * largest else 0.0])
+        return np.array([deviation if deviation > NO_SPREAD * largest else 0.0])
 
     @surviving
     def variances(self, problem: int) -> Floats:
@@ -273,7 +274,7 @@ class ShardedLists(ShardedObjective):
             parts = [(n, sums / n) for n, sums in parts if n]
             mean = sum(n * own for n, own in parts) / mine.n_samples
             between = sum(n * (own - mean) ** 2 for n, own in parts)
-            totals += np.where(between <= 1e-26 * mine.n_samples * mean**2, 0.0, between)
+            totals += np.where(between <= ROUNDING_SQUARED * mine.n_samples * mean**2, 0.0, between)
         found: Floats = totals / int(self.outline.counts.n_samples[0])
         return found if self.factors is None else found * self.factors**2
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge.features import WeightedColumns, audit, feature_map
+from rankhinge.features import ROW_BLOCK_ENTRIES, WeightedColumns, audit, feature_map
 from rankhinge.inference.spread import sample_stride
 from rankhinge.losses import RankingLoss
 from rankhinge.objective.handles import Scores
@@ -29,7 +29,6 @@ __all__ = ["Layout", "ListsShard", "Outside", "OutsideLevel", "Rules"]
 
 Indices = NDArray[np.int64]
 _PROBLEM = np.zeros(1, np.int64)
-_BLOCK_ENTRIES = 1 << 18
 
 
 class Rules(NamedTuple):
@@ -239,7 +238,7 @@ class ListsShard(Shard):
         return totals, {number: (rows.size, self._sums(rows)) for number, rows in self._rows.items()}
 
     def _sums(self, rows: Indices) -> Floats:
-        total, step = np.zeros(self.features.n_features), max(1, _BLOCK_ENTRIES // max(1, self.features.n_features))
+        total, step = np.zeros(self.features.n_features), max(1, ROW_BLOCK_ENTRIES // max(1, self.features.n_features))
         for start in range(0, rows.size, step):
             total += self.features.rows(rows[start : start + step]).sum(axis=0)
         return total

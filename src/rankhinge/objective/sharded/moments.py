@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rankhinge.features import FeatureMap
 from rankhinge.features.audit import pieces_of
+from rankhinge.objective.variance import ROUNDING_SQUARED
 
 __all__ = ["squares_about", "variances_together"]
 
@@ -48,5 +49,5 @@ def variances_together(parts: Sequence[tuple[int, Floats, Floats]]) -> Floats:
             means += apart * (more / (n + more))
             n += more
     # What rounding leaves of features that do not vary.
-    squares[squares <= 1e-26 * n * means**2] = 0.0
+    squares[squares <= ROUNDING_SQUARED * n * means**2] = 0.0
     return squares / max(n, 1)

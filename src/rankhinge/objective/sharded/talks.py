@@ -1,6 +1,6 @@
 """Conversations of the coordinator with the shards about one column of scores, as generators.
 
-Each yields operations, is sent the shards' replies, and returns what it has found. Several go on side by side: their
+Each yields operations, is sent the shards' replies, and returns what it has found. Several continue side by side: their
 operations of one round are one message.
 """
 
@@ -48,13 +48,17 @@ class Column(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """Value, Δ, slack, the operations that would write the same coefficients again, and ``u · a`` with a direction."""
+    """Value, Δ, slack, the operations that would write the same coefficients again, and ``u · a`` with a direction.
+
+    `slopes` are those of the columns of all coefficients, shard by shard, if they were asked for.
+    """
 
     value: float
     loss: float
     slack: float
     log: list[Operation]
     dot: float = 0.0
+    slopes: list[Floats] | None = None
 
 
 def inference(
@@ -68,8 +72,12 @@ def inference(
     tight: bool = False,
     less: tuple[str, int] | None = None,
     ahead: str = "",
+    with_slopes: bool = False,
 ) -> Talk:
-    """The most violating ranking of a column. `ahead` names scores whose product with u is wanted as well."""
+    """The most violating ranking of a column.
+
+    `ahead` names scores whose product with u is wanted as well. Slopes may come with it, if there is one column only.
+    """
     token = f"{column.name}/{column.place}/{column.problem}"
     requests = (
         infer_top(compiled, positives, n_negatives, sample, tight=tight)
@@ -79,16 +87,20 @@ def inference(
     begin = [Operation("begin", (token, *column.where), column.own)]
     log = list(begin)
     reply: Any = None
-    total = dot = 0.0
+    total, dot, slopes = 0.0, 0.0, None
     while True:
         try:
             request = requests.send(reply)
         except StopIteration as end:
-            return Inferred(end.value.loss + total, end.value.loss, end.value.slack, log, dot)
+            return Inferred(end.value.loss + total, end.value.loss, end.value.slack, log, dot, slopes)
         if isinstance(request, Finish):
             # A repetition needs no product, and `ahead` may no longer exist by then.
             log.append(_finish(column, token, request, less, None))
-            reply = yield [*begin, _finish(column, token, request, less, (ahead, column.row) if ahead else None)]
+            ends = [*begin, _finish(column, token, request, less, (ahead, column.row) if ahead else None)]
+            if with_slopes:
+                reply, slopes = yield [*ends, Operation("adjoint", (column.name,), None, "each")]
+            else:
+                reply = yield ends
             # In the order of the shards: as many workers as there may be, the sum is the same.
             total, dot = (float(sum(part[place] for part in reply)) for place in (0, 1))
         else:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rankhinge.objective.cutting import CALIBRATION_STEPS, LEAST_SLOPE, least_difference, log_odds, smoothed
 from rankhinge.objective.sharded.engine import Operation
 from rankhinge.objective.sharded.talks import Column, Talk
 
 __all__ = ["calibration", "threshold"]
 
 Floats = NDArray[np.float64]
-_CALIBRATION_STEPS, _LEAST_SLOPE = 100, 1e-6
 # Best cuts that are asked for the score that follows.
 _CANDIDATES = 256
-# As in `rankhinge.svm.threshold`: of the bulk of the scores, and of their offset, what is rounding.
-_ROUNDING, _ROUNDING_OF_OFFSET = 1e-9, 1e-14
 
 
 def threshold(column: Column, positives: Floats, sample: Floats, rule: str) -> Talk:
@@ -41,7 +39,7 @@ def threshold(column: Column, positives: Floats, sample: Floats, rule: str) -> T
         return float(max(part[0] for part in reply) + 1.0)
     seen = np.concatenate([sample, positives])
     middle = float(np.median(seen))
-    least = _ROUNDING * float(np.median(np.abs(seen - middle))) + _ROUNDING_OF_OFFSET * abs(middle)
+    least = least_difference(middle, float(np.median(np.abs(seen - middle))))
     best = np.argsort(-quality, kind="stable")[:_CANDIDATES]
     values = np.sort(ordered[best])
     reply = yield [Operation("following", (*where, values), None, "each")]
@@ -63,12 +61,12 @@ def calibration(column: Column, n_positives: int, n_negatives: int, centre: floa
     first, second = (float(sum(part[k] for part in reply)) / n for k in range(2))
     mean, spread = centre + first, float(np.sqrt(max(second - first**2, 0.0)))
     if not spread > 0:
-        return 1.0, _log_odds(n_positives / n) - mean
-    targets = np.array([1 / (n_negatives + 2), (n_positives + 1) / (n_positives + 2)])
+        return 1.0, log_odds(n_positives / n) - mean
+    targets = np.array(smoothed(n_positives, n_negatives))
     share = (n_negatives * targets[0] + n_positives * targets[1]) / n
-    point, step, size = np.array([0.0, _log_odds(share)]), np.zeros(2), 1.0
+    point, step, size = np.array([0.0, log_odds(share)]), np.zeros(2), 1.0
     value, gradient, hessian = np.inf, np.zeros(2), np.eye(2)
-    for _ in range(_CALIBRATION_STEPS):
+    for _ in range(CALIBRATION_STEPS):
         trial = point - size * step
         where = np.array([*trial, mean, spread])
         reply = yield [Operation("likelihood", (*place, where, targets), None, "each")]
@@ -87,11 +85,6 @@ def calibration(column: Column, n_positives: int, n_negatives: int, centre: floa
         if not gradient @ step > 1e-15 * abs(value):
             break
     slope, offset = float(point[0]), float(point[1])
-    if slope < _LEAST_SLOPE:
-        slope, offset = _LEAST_SLOPE, _log_odds(share)
+    if slope < LEAST_SLOPE:
+        slope, offset = LEAST_SLOPE, log_odds(share)
     return slope / spread, offset - slope * mean / spread
-
-
-def _log_odds(probability: float) -> float:
-    clipped = min(max(float(probability), 1e-9), 1 - 1e-9)
-    return float(np.log(clipped / (1 - clipped)))

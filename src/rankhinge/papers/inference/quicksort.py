@@ -1,7 +1,7 @@
 """The papers' divide and conquer (004, Algorithm 1; 000, Algorithms 1 and 2).
 
 The median of the negatives is found by quickselect, its best rank by trying all ranks still open, and both halves
-go on with the narrowed range; a range of one rank settles its part. Any suitable loss;
+continue with the narrowed range; a range of one rank settles its part. Any suitable loss;
 O(N log P + P log P + P log N). For AP the median's rank can be searched for instead (003, Algorithm 2).
 
 Two things differ from the text, neither where scores are distinct: negatives tied with the median form a block of

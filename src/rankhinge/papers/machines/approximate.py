@@ -117,7 +117,7 @@ class ApproximateRankSVC(RankSVC):
 
     def _fit_opened(self, data: Any, given: Given, rule: Any = None, tuning: Any = None) -> Fitted:
         raise TypeError(
-            f"ApproximateRankSVC fetches rows one by one, which {type(given.X).__name__} is not made for: give an array"
+            f"ApproximateRankSVC reads single rows, which {type(given.X).__name__} does not offer: pass an array"
         )
 
     # The binary SVM decides which samples are easy.
@@ -185,7 +185,7 @@ class ApproximateRankSVC(RankSVC):
         except KeyboardInterrupt as error:
             return solver.result(status="interrupted"), error
         if not tuning.deadline.passed:
-            Unfinished().note(result, self.tol).warn("the binary SVM, which tells what is easy,")
+            Unfinished().note(result, self.tol).warn("the binary SVM, which finds the easy samples,")
         return result, None
 
     def _easy(

@@ -8,17 +8,16 @@ O(n³) (Mills-Tettey, Stentz, Dias 2007; Behl et al. 2015, appendix C).
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankhinge._jit import inner, kernel
+from rankhinge._jit import NONE, inner, kernel
 
 __all__ = ["Assignment"]
 
 # No place. Not a literal, which would be a type of its own.
-_NONE: Any = np.int64(-1)
 
 
 @inner
@@ -39,10 +38,10 @@ def _change(highest, lowest, coefficients, place, new, bag_at, of_bags, of_place
     for b in range(n):
         of_places[place] = max(of_places[place], _worth(highest[b], lowest[b], new) - of_bags[b])
     # Dijkstra from the bag that has lost its place to that place: distances are what the bounds leave between them.
-    distance, before, done = np.full(n, np.inf), np.full(n, _NONE), np.zeros(n, np.bool_)
-    bag, at, reached = free, _NONE, 0.0
+    distance, before, done = np.full(n, np.inf), np.full(n, NONE), np.zeros(n, np.bool_)
+    bag, at, reached = free, NONE, 0.0
     while at != place:
-        nearest = _NONE
+        nearest = NONE
         for p in range(n):
             if done[p]:
                 continue

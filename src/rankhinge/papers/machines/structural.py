@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankhinge.features import FeatureMap
-from rankhinge.inference import ranking_loss
+from rankhinge.inference.core import loss_by_scores
 from rankhinge.latent._base import LatentMachine
 from rankhinge.latent.objective import BagLists, LatentObjective
 from rankhinge.latent.point import Point
@@ -68,7 +68,7 @@ class StructuralObjective(LatentObjective):
         n = above.size + n_negatives
         relevant = np.zeros(n, np.bool_)
         relevant[np.arange(above.size) + above] = True
-        return ranking_loss(-np.arange(n, dtype=np.float64), relevant, self.loss)
+        return loss_by_scores(-np.arange(n, dtype=np.float64), relevant, self.loss)
 
 
 class _StructuralWhole(Whole):
