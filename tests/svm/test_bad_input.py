@@ -375,7 +375,7 @@ def test_cross_validation_says_what_is_wrong_with_all_data():
 
 
 def test_more_folds_than_queries():
-    with pytest.raises(ValueError, match="7 folds need at least as many queries, got 6"):
+    with pytest.raises(ValueError, match="7 folds need at least as many queries, got 6: choose fewer folds"):
         SVMRankerCV(cv=7, bound="convex").fit(XG, YG, qid=QID)
 
 

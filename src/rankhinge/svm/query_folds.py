@@ -77,7 +77,9 @@ class QueryKFold(GroupKFold):
         n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
         queries, codes = encode_queries(groups, n_samples, counted="X")
         if len(queries) < self.n_splits:
-            raise ValueError(f"{self.n_splits} folds need at least as many queries, got {len(queries)}")
+            raise ValueError(
+                f"{self.n_splits} folds need at least as many queries, got {len(queries)}: choose fewer folds"
+            )
         fold_of = np.arange(len(queries)) % self.n_splits
         if self.shuffle:
             check_random_state(self.random_state).shuffle(fold_of)
