@@ -197,7 +197,7 @@ def test_slopes_that_come_along():
         objective.engine.call = noted
         with pytest.MonkeyPatch.context() as patched:
             if not expecting:
-                patched.setattr(Descent, "_hopeful", lambda descent: False)
+                patched.setattr(Descent, "_ends_soon", lambda descent: False)
             solver = Bundle(objective, C, tol=1e-5, opening=True)
             result = solver.run()
         points.append((result.coef.tobytes(), result.objective.tobytes(), result.status[0]))

@@ -188,7 +188,14 @@ class Bundle(PlaneSolver):
             start = look(self.objective, self.evaluate, self.start[:, active], active, scores)
             del scores
             self._descent = Descent(
-                self.objective, self.evaluate, self.C, self.centre, start, tol=0.0, n_pairs=OPENING.n_pairs
+                self.objective,
+                self.evaluate,
+                self.C,
+                self.centre,
+                start,
+                tol=0.0,
+                n_pairs=OPENING.n_pairs,
+                hopeful=True,
             )
             before, moved = -start.n_passes, active
         else:

@@ -224,6 +224,9 @@ class Descent:
         Pairs of steps and changes of the gradient that are kept.
     window : int
         How many iterations progress is judged over: a single one may be poor without much meaning.
+    hopeful : bool
+        Whether line searches are expected to end with their first point. Elsewhere its slopes then come along, until
+        one does not: that saves a message each time, and costs a pass once.
 
     Attributes
     ----------
@@ -246,10 +249,11 @@ class Descent:
         tol: float,
         n_pairs: int = 12,
         window: int = 5,
+        hopeful: bool = False,
     ) -> None:
         self.objective, self.evaluate, self.C, self.centre, self.tol = objective, evaluate, C, centre, tol
         self.active = self._scored = start.problems
-        self._scores = start.scores
+        self._scores, self._hopeful = start.scores, hopeful and hasattr(objective, "expecting_slopes")
         self.n_passes = 0
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(np.linalg.norm(C[self.active] * start.slopes)):
@@ -321,8 +325,8 @@ class Descent:
             if going.size < len(trials):
                 here, there = (self.objective.select(handle, going) for handle in (here, there))
             steps = np.array([trials[c].step for c in going])
-            hopeful = number == 0 and self._hopeful()
-            with self._slopes_expected(hopeful):
+            is_likely = number == 0 and self._ends_soon()
+            with self._slopes_expected(is_likely):
                 found = self.evaluate(self.objective.along(here, there, steps))
             along = self.objective.dots(found.coefficients, there)
             C = self.C[self.active[going]]
@@ -331,20 +335,18 @@ class Descent:
                 u = u if going.size == 1 else self.objective.select(u, np.array([place]))
                 value, slope = C[place] * found.value[place], C[place] * along[place]
                 trials[c].learn(float(value), float(slope), float(found.value[place]), float(found.loss[place]), u)
-            if hopeful and not trials[going[0]].done and getattr(found.coefficients, "slopes", None) is not None:
+            if is_likely and not trials[going[0]].done and getattr(found.coefficients, "slopes", None) is not None:
                 # Slopes have come along, and are of no use.
                 self.n_passes += 1
+                self._hopeful = False
 
-    def _hopeful(self) -> bool:
-        """Whether slopes are to come with the first point of a line search, elsewhere: with which it mostly ends.
-
-        It does not where the scale of the steps is learnt, from the first change of the gradient.
-        """
+    def _ends_soon(self) -> bool:
+        """Whether a line search is likely to end with its first point: not the one that learns how long steps are."""
         states = [self.states[k] for k in self.active.tolist()]
-        return hasattr(self.objective, "expecting_slopes") and len(states) == 1 and len(states[0].pairs) != 1
+        return self._hopeful and len(states) == 1 and len(states[0].pairs) != 1
 
-    def _slopes_expected(self, hopeful: bool) -> AbstractContextManager[Any]:
-        return self.objective.expecting_slopes() if hopeful else nullcontext()  # type: ignore[attr-defined]
+    def _slopes_expected(self, is_likely: bool) -> AbstractContextManager[Any]:
+        return self.objective.expecting_slopes() if is_likely else nullcontext()  # type: ignore[attr-defined]
 
     def _move(self, moved: np.ndarray, states: list[State], trials: list[_Trial]) -> None:
         """Go where the line searches have led: one pass for the gradients there."""
