@@ -143,9 +143,9 @@ REASONS = {
     "iterations of Python.",
     "mq2008: search": "the rival fits single rows and knows no lists; the search has graded lists, two levels each, "
     "whose starts and strengths are tried on five folds.",
-    "3,000 × 300 in 30 lists: search": "the rival fits single rows and knows no lists; the search tries logistic and "
-    "convex starts in three units on five folds, then paths from them. Logistic starts alone (`init='logistic'`) take "
-    "about two thirds of the time.",
+    "3,000 × 300 in 30 lists: search": "the rival fits single rows and knows no lists; the search tries logistic "
+    "starts in three units and convex ones on five folds, then paths from them. Logistic starts alone "
+    "(`init='logistic'`) take about two thirds of the time.",
     "200,000 rows in 2,000 lists: default / convex fit": "the default finds a start first, then descends, then proves; "
     "the convex fit takes few iterations at its C. Ending a descent after two poor iterations brought the ratio down "
     "from 5.8; a faster ascent of C changes nothing.",
