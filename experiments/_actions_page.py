@@ -95,8 +95,8 @@ def ends(run: Run) -> str:
             found.append(f"{key.removeprefix('choice/')} {n} times ({low:g} to {high:g})")
     text = "at an end of its grid even so: " + "; ".join(found) if found else "no choice lies at an end of its grid"
     return (
-        f"C of the convex machines and of their rivals: {text}. The search of the tight bound, `RankSVCCV` as it "
-        "comes, has fixed grids of its own, and is not looked at here."
+        f"C of the convex machines and of their rivals: {text}. The search of the tight bound, `RankSVCCV` with "
+        "its defaults, has fixed grids of its own, and is not looked at here."
     )
 
 

@@ -19,7 +19,7 @@ Y = (X[:, 0] + RNG.normal(size=120) > 1).astype(int)
 QID = np.repeat(np.arange(12), 10)
 BOXES = np.tile([0.0, 0.0, 9.0, 9.0], (120, 1))
 WHOLE = "is a dask collection, which would be loaded whole here: .*rankhinge.spool"
-ELSEWHERE = "give an array"
+ELSEWHERE = "pass an array"
 
 
 def computed(block):

@@ -156,5 +156,5 @@ def test_an_interrupt_keeps_the_best_point(monkeypatch):
 @pytest.mark.parametrize("machine", [RankSVCCV(), ApproximateRankSVC()])
 def test_machines_that_need_arrays_say_so(machine):
     X, y = binary()
-    with pytest.raises(TypeError, match=r"Chunks.*give an array"):
+    with pytest.raises(TypeError, match=r"Chunks.*pass an array"):
         machine.fit(Chunks(X), y)

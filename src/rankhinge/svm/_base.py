@@ -82,7 +82,7 @@ class LinearRankingMachine(CallbackSupportMixin, BaseEstimator):
         """X (and y) in the form that feature maps take. Arrays of numbers are not copied."""
         if container_of(arrays[0]) is not None:
             raise TypeError(
-                f"{type(self).__name__} takes no {type(arrays[0]).__name__}: give an array, or use RankSVC or SVMRanker"
+                f"{type(self).__name__} takes no {type(arrays[0]).__name__}: pass an array, or use RankSVC or SVMRanker"
             )
         for array, name in zip(arrays, ("X", "y"), strict=False):
             refuse_masked(array, name)
