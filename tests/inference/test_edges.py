@@ -33,13 +33,11 @@ def test_walking_finds_what_bisecting_finds(n_positives, n_negatives, shift, fac
     grid = make_grid(negatives.min(), negatives.max(), min(n_negatives, 32 * n_positives))
     buckets = np.empty(n_negatives, np.uint32)
     found = []
-    for is_concave in (True, False):
+    for is_ap in (True, False):
         counts = np.zeros(grid.size + 1, np.int64)
         count(negatives, np.zeros(n_negatives, bool), grid, buckets, counts)
         rank_counts = np.zeros(n_positives + 2, np.int64)
-        groups, _ = settle_buckets(
-            query._replace(is_concave=is_concave), grid, counts, 0, 1, n_positives + 1, rank_counts
-        )
+        groups, _ = settle_buckets(query._replace(is_ap=is_ap), grid, counts, 0, 1, n_positives + 1, rank_counts)
         found.append((counts[buckets], rank_counts, groups))
     for walked, bisected in zip(*found, strict=True):
         np.testing.assert_array_equal(walked, bisected)

@@ -13,7 +13,7 @@ for all losses, call them by address:
 ``loss(counts_above, P, N, divisor, table)``
     Δ from the counts, without cancellation.
 
-One property of a loss is known to the kernels beside them: whether f_j is concave where it matters (see `edges`).
+The kernels know one step themselves, that of AP, whose f_j is concave where it matters (see `edges`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from rankhinge._jit import callback
-from rankhinge.losses import CustomLoss, RankingLoss
+from rankhinge.losses import AveragePrecision, CustomLoss, RankingLoss
 from rankhinge.losses.base import Formulas
 
 _I, _F, _FLOATS, _INTS = types.int64, types.float64, types.CPointer(types.float64), types.CPointer(types.int64)
@@ -70,7 +70,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class CompiledLoss(NamedTuple):
-    """Addresses of a loss's callbacks, whether its f_j is concave, and the table they read: what the kernels take."""
+    """What the kernels take: addresses of a loss's callbacks, whether its step is AP's, and the table they read."""
 
     addresses: NDArray[np.int64]
     table: NDArray[np.float64]
@@ -125,7 +125,7 @@ def _compile(loss: RankingLoss, formulas: Formulas) -> Code:
         _loss_callback(formulas),
     )
     addresses = [function.address for function in functions]
-    return Code(functions, np.array([*addresses, loss.is_concave], dtype=np.int64))
+    return Code(functions, np.array([*addresses, formulas.step is AveragePrecision.step_formula], dtype=np.int64))
 
 
 def compile_parts(loss: RankingLoss) -> Any:

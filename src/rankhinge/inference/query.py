@@ -9,7 +9,7 @@ from rankhinge.inference.callbacks import call_best_rank, call_divisor
 
 Query = namedtuple(
     "Query",
-    "positives n_negatives half_scale divisor addresses table positives_at table_at best_rank_at is_concave",
+    "positives n_negatives half_scale divisor addresses table positives_at table_at best_rank_at is_ap",
 )
 Query.__doc__ = """A list: its positives' scores (descending), its number of negatives, its loss's callbacks and table.
 
