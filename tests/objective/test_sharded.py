@@ -232,6 +232,35 @@ class Flaky(LocalEngine):
         return super().call(batch, shards)
 
 
+class Interrupted(LocalEngine):
+    """Is interrupted once, when the shards have done what they were told, a part of it or nothing."""
+
+    n_done = None
+
+    def call(self, batch, shards=None):
+        if self.n_done is None:
+            return super().call(batch, shards)
+        n_done, self.n_done = self.n_done, None
+        if n_done:
+            super().call(batch[: n_done if n_done > 0 else len(batch)], shards)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("n_done", [0, 1, -1])
+def test_an_interrupted_call_can_be_followed_by_others(n_done):
+    """Also where the shards have dropped what the waiting operations need."""
+    X, relevant = data()
+    objective, steps = over_shards(X, relevant, engine=Interrupted), np.array([0.5, 2.0])
+    here, ahead = (objective.score(weights(seed=seed), PROBLEMS) for seed in (1, 2))
+    expected = objective.evaluate(objective.score(weights(seed=1) + steps * weights(seed=2), PROBLEMS)).value
+    moved = objective.along(here, ahead, steps)
+    del ahead
+    objective.engine.n_done = n_done
+    with pytest.raises(KeyboardInterrupt):
+        objective.evaluate(moved)
+    np.testing.assert_allclose(objective.evaluate(moved).value, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_lost_shards(seed):
     """Whenever a shard is lost, the fit goes on; scores made anew from the weights differ by rounding alone."""

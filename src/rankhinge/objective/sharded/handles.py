@@ -101,6 +101,7 @@ class Shared:
         self.in_flight: list[str] = []
         self.slack_used = 0.0
         self.expecting = False
+        self._interrupted = False
         self._numbers = itertools.count()
 
     def name(self) -> str:
@@ -119,12 +120,20 @@ class Shared:
 
     def call(self, operations: Sequence[Operation]) -> list[Any]:
         """Send operations, after those that wait; the replies."""
+        if self._interrupted:
+            self.restore([])
+            self._interrupted = False
         n_dropped = len(self.dropped)
         batch = [*self.pending, *operations]
         if n_dropped:
             batch.append(Operation("drop", (self.dropped[:n_dropped],)))
         n_pending = len(self.pending)
-        replies = self.engine.call(batch)
+        try:
+            replies = self.engine.call(batch)
+        except KeyboardInterrupt:
+            # Nobody knows what the shards have done of this: what was under way is made again before the next call.
+            self._interrupted = True
+            raise
         self.pending, self.in_flight = [], []
         del self.dropped[:n_dropped]
         return replies[n_pending : n_pending + len(operations)]
