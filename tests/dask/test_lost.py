@@ -138,8 +138,9 @@ def test_the_scheduler_is_killed(monkeypatch, tmp_path, elsewhere, number, with_
         model.fit(da.from_array(X, chunks=(1000, 30)), y)
     assert time.monotonic() - seen[number - 1] < AT_ONCE
     assert not hasattr(model, "coef_")
-    # Before there is a solver there is nothing to write.
-    assert (f"is in {path}" in str(raised.value)) == (with_file and number > 1)
+    # Workers still answer for a moment. Before there is a solver there is nothing to write.
+    assert (f"is in {path}" in str(raised.value)) == path.exists()
+    assert path.exists() or not with_file or number == 1
 
 
 @pytest.mark.slow
