@@ -80,7 +80,7 @@ class RankingLoss:
     is_ranking : bool
         Whether the loss depends on the order of the samples.
     is_concave : bool
-        Whether ``f_j`` is concave on the ranks ``1 … j + 1`` (see `inference.edges`). This affects speed only.
+        Whether ``f_j`` is concave on the ranks ``1 … j + 1``, as the papers' search and select need it.
     has_discounts : bool
         Whether the table holds a discount for each rank. Their sum over the first P is the `ideal` of the divisor.
     is_graded : bool
